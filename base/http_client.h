@@ -1,0 +1,34 @@
+/* Outgoing HTTP on libcurl: deadlines, size caps and an address filter. */
+#ifndef BASE_HTTP_CLIENT_H
+#define BASE_HTTP_CLIENT_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+
+struct http_client; /* one keep-alive handle; one thread at a time */
+
+struct http_client_options {
+    const char *ca_file;        /* NULL = the system's */
+    long timeout_ms;            /* whole exchange; 0 = 5000 */
+    size_t max_bytes;           /* answer body; 0 = 1 MiB */
+    bool public_addresses_only; /* refuse loopback, private, link-local at connect time */
+    bool allow_http;            /* plain http is refused otherwise, except to loopback when not public_addresses_only */
+};
+
+struct http_answer {
+    long status;          /* 0 = no answer */
+    struct buf body;
+    long retry_after_s;   /* -1 = none */
+    char error[160];      /* set when status is 0 */
+};
+
+struct http_client *http_client_new(const struct http_client_options *options);
+void http_client_free(struct http_client *client);
+/* headers: NULL-terminated "Name: value" lines or NULL. The answer's body buf is reused. No redirects. */
+void http_client_send(struct http_client *client, const char *method, const char *url,
+                      const char *const *headers, struct str body, struct http_answer *ret_answer);
+void http_answer_free(struct http_answer *answer);
+
+#endif

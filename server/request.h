@@ -1,0 +1,171 @@
+/* A request, as handlers see it: arena, caller, decoded input, and the reply to come. */
+#ifndef SERVER_REQUEST_H
+#define SERVER_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/decode.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "base/uuid.h"
+#include "db/db.h"
+
+#define REQUEST_ARENA_CAP (8u << 20) /* above every body cap and answer cap */
+
+/* Permissions: bits; roles -> bits in server/perms.c. PERM_PUBLIC must be written in a route. */
+#define PERM_TABLE(X)                                                                              \
+    X(PERM_SESSION, "session")                 /* any signed-in person or token */                 \
+    X(PERM_CLUSTER_READ, "cluster.read")                                                           \
+    X(PERM_CLUSTER_WRITE, "cluster.write")                                                         \
+    X(PERM_NODE_WRITE, "node.write")                                                               \
+    X(PERM_INCIDENT_WRITE, "incident.write")                                                       \
+    X(PERM_REPAIR_REQUEST, "repair.request")                                                       \
+    X(PERM_REPAIR_DECIDE, "repair.decide")                                                         \
+    X(PERM_TOKEN_WRITE, "token.write")                                                             \
+    X(PERM_ORG_WRITE, "org.write")                                                                 \
+    X(PERM_PLATFORM, "platform")               /* orgs themselves */                               \
+    X(PERM_AGENT, "agent")                     /* a node's own credential */
+enum perm_bit {
+#define PERM_BIT(sym, name) sym##_BIT,
+    PERM_TABLE(PERM_BIT)
+#undef PERM_BIT
+    PERM_COUNT
+};
+enum perm {
+    PERM_PUBLIC = 0,
+#define PERM_VALUE(sym, name) sym = 1 << sym##_BIT,
+    PERM_TABLE(PERM_VALUE)
+#undef PERM_VALUE
+};
+
+enum caller_kind { CALLER_NONE, CALLER_SESSION, CALLER_SERVICE, CALLER_AGENT };
+
+struct caller {
+    enum caller_kind kind;
+    struct uuid org;
+    struct uuid credential_id;
+    struct uuid subject_id;   /* person, token or node */
+    struct str name;          /* shown as actor: person's name, token's name */
+    unsigned perms;           /* enum perm bits */
+    unsigned roles;           /* enum role bits, server/perms.h */
+    bool platform_admin;
+    struct uuid node_id;      /* agents */
+    struct uuid cluster_id;   /* agents */
+    int64_t expires_us;
+};
+
+#define REQUEST_PATH_IDS 3
+
+struct route;
+struct stream;
+
+struct request {
+    struct arena *arena;
+    const struct route *route;
+    void *loop;                   /* struct loop of server/loop.h */
+    struct caller caller;
+    char id[UUID_TEXT_LEN + 1];   /* X-Request-Id */
+    struct str method;
+    struct str path;              /* raw, without query */
+    struct str query;
+    struct str address;           /* client's, by trusted_proxies */
+    struct str body;
+    struct uuid path_ids[REQUEST_PATH_IDS];
+    const void *in;               /* decoded body (route->body), in the arena */
+    const void *params;           /* decoded query (route->query) */
+    struct decode_errors errors;
+    struct str if_match;          /* strong version digits; ptr NULL = absent */
+    struct str if_none_match;     /* raw header */
+    struct str idempotency_key;   /* ptr NULL = absent */
+    uint8_t fingerprint[32];      /* SHA-256 of method, path and body */
+    int wait_seconds;             /* Prefer: wait=n */
+    bool dry_run;
+
+    /* the answer; set by fail() or by the reply_* calls, sent by respond.c */
+    enum err err;
+    const char *detail;           /* sentence for the caller */
+    struct str conflict_state;    /* 409: the present state */
+    int status;
+    int64_t version;              /* ETag; -1 = none */
+    struct str weak_etag;         /* lists */
+    struct str next;              /* cursor payload */
+    struct str answer;            /* body */
+    const char *content_type;     /* NULL = application/json */
+    struct str location;
+    struct str set_cookie;
+    int retry_after_s;            /* -1 = none */
+    bool replayed;
+    bool suspended;               /* waits for the database or a writer */
+};
+
+/* The caller's sentence; returns err so that `return fail(...)` reads well. */
+enum err fail(struct request *rq, enum err err, const char *format, ...) PRINTF_LIKE(3, 4);
+/* For the log only; the caller sees the kind's title. */
+enum err fail_log(struct request *rq, enum err err, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/*
+ * Handlers. A route with `sql` and no handler runs its statement with: $1 org, path ids in order,
+ * then what route->args names. A handler either finishes (sets status and answer, returns 0), fails
+ * (returns fail()), or starts a call with request_query and returns 0: the request is suspended and
+ * `then` is called with the rows on the same thread. When `then` is NULL the reply row is the answer.
+ */
+typedef enum err request_handler(struct request *rq);
+typedef enum err request_then(struct request *rq, const struct db_rows *rows);
+enum err request_query(struct request *rq, enum sql_id sql, bool verb, const struct db_args *args,
+                       request_then *then) MUST_CHECK;
+/* The same with another org than the caller's (sign-in, enrolment, creating an org); NULL = global. */
+enum err request_query_as(struct request *rq, const struct uuid *org, enum sql_id sql, bool verb,
+                          const struct db_args *args, request_then *then) MUST_CHECK;
+
+void reply_json(struct request *rq, int status, struct str body); /* body in the arena or static */
+
+/* ------------------------------------------------------------------ the table of routes (routes.c) */
+/* What follows $1 org and the path ids in a route's statement, in this order. */
+enum route_arg {
+    ARG_IF_MATCH = 1 << 0,    /* text of the version or NULL */
+    ARG_KEY = 1 << 1,         /* idempotency key or NULL, then fingerprint (bytea) */
+    ARG_ACTOR = 1 << 2,       /* actor name, then request context JSON for the audit row (credential, address, request_id) */
+    ARG_BODY = 1 << 3,        /* each body field in table order: text, numbers as text, NULL when absent */
+    ARG_QUERY = 1 << 4,       /* each query field in table order */
+    ARG_PAGE = 1 << 5,        /* limit (int), then cursor payload (text or NULL) */
+    ARG_ID = 1 << 6,          /* a fresh UUIDv7 for what is created */
+    ARG_BODY_PRESENT = 1 << 7 /* after the body fields: comma list of the fields that were present (PATCH) */
+};
+
+struct route {
+    const char *method;
+    const char *path;          /* "/api/v1/nodes/{node}"; {x} is a UUID unless noted in routes.c */
+    const char *operation;     /* operationId in api/openapi.yaml */
+    unsigned perm;             /* one enum perm value */
+    int success;               /* 200, 201, 202 or 204 */
+    int sql;                   /* enum sql_id, -1 = none */
+    unsigned args;             /* enum route_arg */
+    const struct field *body;
+    size_t body_size;          /* sizeof of the struct the body decodes into */
+    const struct field *query; /* without limit and cursor, which ARG_PAGE adds */
+    size_t query_size;
+    request_handler *handler;
+    unsigned flags;            /* enum route_flag */
+    size_t body_cap;           /* 0 = 64 KiB */
+};
+
+enum route_flag {
+    ROUTE_IF_MATCH = 1 << 0,   /* required: 428 without */
+    ROUTE_KEY = 1 << 1,        /* Idempotency-Key required: 400 without */
+    ROUTE_VERB = 1 << 2,       /* runs on the verb connection */
+    ROUTE_LIST = 1 << 3,       /* weak ETag, Link */
+    ROUTE_RAW_BODY = 1 << 4,   /* the handler reads rq->body itself (agents' reports) */
+    ROUTE_NO_STORE_BODY = 1 << 5, /* the answer carries a secret: never stored for replay */
+    ROUTE_LENIENT = 1 << 6     /* /agent/v1: unknown fields are ignored */
+};
+
+extern const struct route routes[];
+extern const size_t routes_count;
+/* The row for a method and path; fills path_ids. When only the method is wrong, *ret_allow names the
+ * methods that exist ("GET, PATCH"). */
+const struct route *route_find(struct str method, struct str path, struct uuid ids[REQUEST_PATH_IDS],
+                               const char **ret_allow);
+
+#endif

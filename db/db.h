@@ -58,12 +58,32 @@ int64_t db_time_us(const struct db_rows *rows, int row, int col); /* timestamptz
 size_t db_bytes(const struct db_rows *rows, int row, int col, void *data, size_t cap); /* bytea */
 void db_rows_free(struct db_rows *rows);
 
-/* The row that verbs and reads answer with. */
+/*
+ * The row that verbs and reads answer with. Each column is found by its name and may be absent.
+ *
+ * status  version  next                       body                  other columns
+ * 200..   ETag     lists: cursor of the next  JSON text             replayed: an Idempotency-Key was
+ *                  page, NULL on the last;                          answered from its store
+ *                  201: the path for Location
+ * 404     -        -                          ignored
+ * 409     ETag     -                          ignored               state: the present one; problem
+ * 412     ETag     -                          ignored
+ * 422     -        -                          ignored               pointer: the field ("#/project_id")
+ *
+ * Lists answer `version` = org_head.event_seq + org_head.rollup_version, which is their weak ETag, and a
+ * body without `next_cursor`: respond.c adds it. On every status of 400 and more `problem` (a code of
+ * base/err.h) says which kind where the status alone does not, and `detail` is the sentence for the caller.
+ */
 struct db_reply {
     int status;         /* HTTP status decided by SQL */
     int64_t version;    /* -1 = none; ETag */
-    struct str next;    /* cursor payload; ptr NULL = last page */
+    struct str next;    /* cursor payload or Location; ptr NULL = none */
     struct str body;    /* JSON text; ptr NULL = none */
+    bool replayed;      /* false when the column is absent */
+    struct str problem; /* ptr NULL = by the status */
+    struct str detail;  /* ptr NULL = none */
+    struct str state;   /* 409: the present state; ptr NULL = none */
+    struct str pointer; /* 422: JSON pointer; ptr NULL = none */
 };
 /* Reads it from row 0 by the names status, version, next, body (absent columns give defaults; status 200). */
 enum err db_reply_read(const struct db_rows *rows, struct db_reply *ret_reply) MUST_CHECK;

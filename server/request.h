@@ -122,7 +122,10 @@ enum err request_query_as(struct request *rq, const struct uuid *org, enum sql_i
 void reply_json(struct request *rq, int status, struct str body); /* body in the arena or static */
 
 /* ------------------------------------------------------------------ the table of routes (routes.c) */
-/* What follows $1 org and the path ids in a route's statement, in this order. */
+/*
+ * What follows $1 org and the path ids in a route's statement, in the order of the bits. Text forms: numbers
+ * in decimal, booleans true/false, instants RFC 3339, lists as PostgreSQL arrays ({a,b}), absent or null = NULL.
+ */
 enum route_arg {
     ARG_IF_MATCH = 1 << 0,    /* text of the version or NULL */
     ARG_KEY = 1 << 1,         /* idempotency key or NULL, then fingerprint (bytea) */
@@ -158,7 +161,8 @@ enum route_flag {
     ROUTE_LIST = 1 << 3,       /* weak ETag, Link */
     ROUTE_RAW_BODY = 1 << 4,   /* the handler reads rq->body itself (agents' reports) */
     ROUTE_NO_STORE_BODY = 1 << 5, /* the answer carries a secret: never stored for replay */
-    ROUTE_LENIENT = 1 << 6     /* /agent/v1: unknown fields are ignored */
+    ROUTE_LENIENT = 1 << 6,    /* /agent/v1: unknown fields are ignored */
+    ROUTE_WEAK = 1 << 7        /* `version` is a weak ETag, as for lists, but there are no pages */
 };
 
 extern const struct route routes[];

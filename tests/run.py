@@ -1,0 +1,288 @@
+"""Runs the test suites of the table below and counts what passed; `script/test` is its front door."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = "/usr/bin/python3"
+TOTALS = ROOT / "build" / "test-totals.json"
+
+
+class Counts:
+    def __init__(self, passed=0, failed=0, skipped=0):
+        self.passed, self.failed, self.skipped = passed, failed, skipped
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def run(command, env=None, **options):
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **(env or {})}, check=False, **options)
+
+
+def build(folder, options=(), targets=(), env=None):
+    """Configures (once) and builds a folder; raises with the output's end when it fails."""
+    path = ROOT / folder
+    if not (path / "build.ninja").exists():
+        done = run(["meson", "setup", folder, *options], env=env, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"meson setup {folder} failed:\n{done.stdout[-3000:]}{done.stderr[-2000:]}")
+    done = run(["ninja", "-C", folder, "--quiet", *targets], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"ninja -C {folder} failed:\n{done.stdout[-4000:]}")
+    return path
+
+
+def read_junit(path):
+    counts = Counts()
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            counts.failed += 1
+        elif case.find("skipped") is not None:
+            counts.skipped += 1
+            skipped = case.find("skipped")
+            print(f"  skipped: {case.get('name')}: {skipped.get('message') or skipped.text or ''}".rstrip())
+        else:
+            counts.passed += 1
+    return counts
+
+
+def meson_suite(folder, suite, env=None, timeout_factor=1):
+    log = ROOT / folder / "meson-logs" / "testlog.junit.xml"
+    log.unlink(missing_ok=True)
+    done = run(
+        ["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "-t", str(timeout_factor), "--suite", suite],
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    if not log.exists():
+        print(done.stdout[-3000:], done.stderr[-1000:])
+        return Counts(failed=1)
+    counts = read_junit(log)
+    if done.returncode:
+        print(done.stdout[-8000:])
+        counts.failed = max(counts.failed, 1)
+    return counts
+
+
+def pytest_suite(paths, env=None, extra=()):
+    paths = [p for p in paths if (ROOT / p).exists()]
+    if not paths:
+        return Counts()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "junit.xml"
+        command = [PYTHON, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-rs",
+                   f"--junitxml={report}", *extra, *paths]
+        done = run(command, env={"PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
+        if not report.exists():
+            return Counts(failed=1)
+        counts = read_junit(report)
+        if done.returncode not in (0, 5):
+            counts.failed = max(counts.failed, 1)
+        return counts
+
+
+def node_suite(folder, script, env=None):
+    """A folder's npm script that runs node's test runner; counts from its TAP summary."""
+    done = run(["npm", "run", "--silent", script], env=env, capture_output=True, text=True) if folder is None else \
+        subprocess.run(["npm", "run", "--silent", script], cwd=ROOT / folder, env={**os.environ, **(env or {})},
+                       capture_output=True, text=True, check=False)
+    found = {k: int(v) for k, v in re.findall(r"^# (pass|fail|skipped|cancelled) (\d+)$", done.stdout, re.M)}
+    counts = Counts(found.get("pass", 0), found.get("fail", 0) + found.get("cancelled", 0), found.get("skipped", 0))
+    if done.returncode or not found:
+        print(done.stdout[-8000:], done.stderr[-3000:])
+        counts.failed = max(counts.failed, 1)
+    return counts
+
+
+# ---------------------------------------------------------------- suites
+def default_build():
+    script = run(["script/build"], capture_output=True, text=True)
+    if script.returncode:
+        raise RuntimeError(f"script/build failed:\n{script.stdout[-4000:]}{script.stderr[-2000:]}")
+    build("build")
+
+
+def suite_lint():
+    return meson_suite("build", "lint")
+
+
+def suite_unit():
+    return meson_suite("build", "unit")
+
+
+def suite_api():
+    stripped = build("build-stripped", ["-Dorg_predicate=false", "-Dtests=disabled"], ["musterd"])
+    return pytest_suite(["tests/api"], {"MUSTERD_STRIPPED": str(stripped / "musterd")})
+
+
+def suite_agent():
+    return pytest_suite(["tests/agent"])
+
+
+def suite_e2e():
+    return pytest_suite(["tests/e2e"])
+
+
+def suite_crash():
+    return pytest_suite(["tests/crash"])
+
+
+def suite_browser():
+    return node_suite("web", "test:browser")
+
+
+def suite_web():
+    return node_suite("web", "test:unit")
+
+
+SANITIZE = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1"]
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+}
+
+
+def suite_asan():
+    folder = build("build-asan", SANITIZE)
+    env = {**SANITIZER_ENV, "MUSTER_BUILD": str(folder)}
+    counts = meson_suite("build-asan", "unit", env, 4)
+    counts.add(pytest_suite(["tests/api", "tests/agent"], env))
+    return counts
+
+
+def suite_tsan():
+    folder = build("build-tsan", ["-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1", "-Dtests=disabled"])
+    return pytest_suite(["tests/api"], {
+        "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={ROOT}/tests/tsan.supp",
+        "MUSTER_BUILD": str(folder),
+    })
+
+
+def fuzz(inputs):
+    """Each target over its corpus, then `inputs` new ones. A target that finds something fails the suite."""
+    folder = build("build-fuzz", ["-Dfuzz=true", "-Dtests=disabled"], env={"CC": "clang-14"})
+    counts = Counts()
+    for target in sorted((folder / "tests" / "fuzz").glob("fuzz_*")):
+        if not os.access(target, os.X_OK) or target.is_dir() or target.suffix:
+            continue
+        corpus = ROOT / "tests" / "fuzz" / "corpus" / target.name.removeprefix("fuzz_")
+        with tempfile.TemporaryDirectory() as work:
+            done = run([str(target), f"-runs={inputs}", "-max_total_time=1800", "-timeout=10", "-rss_limit_mb=2048",
+                        "-print_final_stats=0", f"-artifact_prefix={ROOT}/build-fuzz/", work,
+                        *([str(corpus)] if corpus.is_dir() else [])], capture_output=True, text=True)
+        print(f"  {target.name}: {'ok' if done.returncode == 0 else 'FOUND SOMETHING'}")
+        if done.returncode:
+            print(done.stderr[-4000:])
+            counts.failed += 1
+        else:
+            counts.passed += 1
+    return counts
+
+
+def suite_fuzz_short():
+    return fuzz(20_000)
+
+
+def suite_fuzz():
+    return fuzz(1_000_000)
+
+
+def suite_soak():
+    return pytest_suite(["tests/soak"])
+
+
+def suite_tidy():
+    """clang-tidy over every C file of ours, in the debug build's compile commands."""
+    if run(["which", "clang-tidy-14"], capture_output=True).returncode:
+        print("  skipped: clang-tidy-14 is not installed (apt-get install clang-tidy-14)")
+        return Counts(skipped=1)
+    files = [f for f in run(["git", "ls-files", "*.c"], capture_output=True, text=True).stdout.split()
+             if f.split("/")[0] in ("base", "db", "server", "agent", "cli", "bench")]
+    done = run(["clang-tidy-14", "-p", "build", "--quiet", *files], capture_output=True, text=True)
+    if done.returncode:
+        print(done.stdout[-8000:])
+    return Counts(passed=int(done.returncode == 0), failed=int(done.returncode != 0))
+
+
+# name, function, in the default run, what it is for
+SUITES = [
+    ("lint", suite_lint, True, "who may include whom, sizes, format, SQL and API closure without a server"),
+    ("unit", suite_unit, True, "Criterion units"),
+    ("web", suite_web, True, "units of the console"),
+    ("api", suite_api, True, "black box against the real server and a private PostgreSQL"),
+    ("agent", suite_agent, True, "the real agent against fake hardware"),
+    ("e2e", suite_e2e, True, "script/server and a real kernel line to a finished repair"),
+    ("browser", suite_browser, True, "the console in Debian's Chromium, with axe"),
+    ("crash", suite_crash, True, "kill -9 and immediate stops under load"),
+    ("asan", suite_asan, False, "units, API and agent suites under AddressSanitizer and UBSan"),
+    ("tsan", suite_tsan, False, "API suite under ThreadSanitizer"),
+    ("fuzz-short", suite_fuzz_short, False, "every fuzz target, 20,000 inputs"),
+    ("fuzz", suite_fuzz, False, "every fuzz target, 1,000,000 inputs"),
+    ("tidy", suite_tidy, False, "clang-tidy"),
+    ("soak", suite_soak, False, "hours in minutes: memory and descriptors stay flat"),
+]
+
+
+def write_total(counts, fresh):
+    total = Counts()
+    if not fresh and TOTALS.exists():
+        total = Counts(**json.loads(TOTALS.read_text()))
+    total.add(counts)
+    TOTALS.parent.mkdir(exist_ok=True)
+    TOTALS.write_text(json.dumps(vars(total)))
+
+
+def main(names):
+    if names == ["--list"]:
+        for name, _, default, purpose in SUITES:
+            print(f"{name:11} {'default' if default else '       '} {purpose}")
+        return 0
+    if names == ["--total"]:
+        total = Counts(**json.loads(TOTALS.read_text())) if TOTALS.exists() else Counts(failed=1)
+        print(total)
+        return int(total.failed > 0)
+    known = {name for name, *_ in SUITES}
+    unknown = [n for n in names if n not in known and n != "all"]
+    if unknown:
+        print(f"script/test: unknown suite {unknown[0]}. script/test --list shows them.", file=sys.stderr)
+        return 2
+    total = Counts()
+    try:
+        default_build()
+    except RuntimeError as failure:
+        print(failure)
+        print("0 passed, 1 failed, 0 skipped")
+        return 1
+    for name, function, default, _ in SUITES:
+        if not (name in names or (not names and default) or ("all" in names and name != "fuzz-short")):
+            continue
+        print(f"== {name}", flush=True)
+        begun = time.monotonic()
+        try:
+            counts = function()
+        except RuntimeError as failure:
+            print(failure)
+            counts = Counts(failed=1)
+        print(f"== {name}: {counts} ({time.monotonic() - begun:.0f} s)", flush=True)
+        total.add(counts)
+    write_total(total, fresh=not names)
+    print(total)
+    return int(total.failed > 0 or total.passed == 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

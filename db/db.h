@@ -4,13 +4,18 @@
  * Statements live in db/sql/<noun>.sql and are embedded at build:
  *
  *   -- name: node_get
- *   -- role: app                     (app, ingest or loop; app when absent)
+ *   -- role: app                     (app, ingest, loop or several: `app, loop`; app when absent)
  *   -- scope: global                 (only where no org is known: reviewed by name)
  *   SELECT ... WHERE org_id = $1 ...
  *
  * Each becomes enum sql_id SQL_NODE_GET. A statement without `scope: global` has the org as $1 and must
- * name `org_id = $1`; the embedder refuses others. The org is also set for row security
- * (set_config('muster.org', $1, true)) in the same unit, so that neither belt depends on the other.
+ * name `org_id = $1` (or insert it: `INSERT INTO t (org_id, ...) VALUES ($1, ...)`); the embedder
+ * refuses others. The org is also set for row security (set_config('muster.org', $1, true)) in the
+ * same unit, so that neither belt depends on the other.
+ *
+ * The org is given beside the arguments and becomes $1 by itself: `args` starts at $2. A global
+ * statement's args start at $1; an org given with one is set for row security only (creating an org,
+ * redeeming a join token). A wrong count of args or a role that may not run it is an assert.
  *
  * A request's statement answers one row `status int, version bigint, next text, body text`
  * (struct db_reply); other columns are read by name or position through struct db_rows.

@@ -138,6 +138,7 @@ CREATE TABLE node (
   state_since   timestamptz NOT NULL DEFAULT now(),
   warning       boolean NOT NULL DEFAULT false,   -- an open incident that is no node fault
   schedulable   boolean NOT NULL DEFAULT true,
+  cordoned_by   uuid,                             -- the repair that took it out of scheduling; a person's cordon or uncordon sets NULL
   auto_repair   boolean NOT NULL DEFAULT true,
   paused_until  timestamptz,                      -- maintenance ends by itself
   paused_by     text,
@@ -180,6 +181,7 @@ CREATE TABLE node_latest (
   seq          bigint NOT NULL DEFAULT 0,         -- the report's sequence; grows across boots
   seen_at      timestamptz,                       -- when the server received it
   boot_id      uuid,
+  ready        boolean NOT NULL DEFAULT false,    -- as the last report said: each collector finished its first round
   cpu_permille smallint,
   mem_used_mib integer,
   mem_total_mib integer,
@@ -368,7 +370,8 @@ CREATE TABLE repair (
   no          bigint NOT NULL,
   cluster_id  uuid NOT NULL,
   node_id     uuid NOT NULL,
-  incident_id uuid,
+  incident_id uuid,                               -- the one that decided the action
+  incident_ids uuid[] NOT NULL DEFAULT '{}',      -- all that the plan is about, sorted; part of plan_hash
   action      text NOT NULL CHECK (action IN ('reset_gpu', 'reboot', 'power_cycle', 'reprovision', 'failover', 'remove')),
   state       text NOT NULL DEFAULT 'proposed' CHECK (state IN
               ('proposed', 'approved', 'cordoning', 'draining', 'acting', 'rejoining', 'verifying', 'unknown',

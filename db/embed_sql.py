@@ -7,7 +7,7 @@
 A statement:
 
     -- name: node_get
-    -- role: app, loop      (app, ingest, loop; app when absent)
+    -- role: app, loop      (app, ingest, loop, migrate; app when absent)
     -- scope: global        (only where no org is known)
     SELECT ... WHERE org_id = $1 ...
 
@@ -20,7 +20,7 @@ import os
 import re
 import sys
 
-ROLES = ("app", "ingest", "loop")
+ROLES = ("app", "ingest", "loop", "migrate")
 PARAMETERS_MAX = 24  # DB_ARGS_MAX
 
 TOKEN = re.compile(

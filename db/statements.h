@@ -11,6 +11,7 @@ enum statement_role {
     STATEMENT_APP = 1 << 0,
     STATEMENT_INGEST = 1 << 1,
     STATEMENT_LOOP = 1 << 2,
+    STATEMENT_MIGRATE = 1 << 3, /* as the owner: `musterd init` */
 };
 
 struct statement {

@@ -10,11 +10,11 @@
 #define COUNTOF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Hand ownership over: the value, and the variable becomes NULL. */
-#define MOVE(ptr)                                                                                  \
-    ({                                                                                             \
-        __typeof__(ptr) moved_ = (ptr);                                                            \
-        (ptr) = NULL;                                                                              \
-        moved_;                                                                                    \
+#define MOVE(ptr)                       \
+    __extension__({                     \
+        __typeof__(ptr) moved_ = (ptr); \
+        (ptr) = NULL;                   \
+        moved_;                         \
     })
 
 /* CLEANUP(cleanup_free) char *text = ...; */

@@ -16,12 +16,12 @@
 
 void crypto_random(void *data, size_t len); /* aborts when the system has no randomness */
 void crypto_sha256(struct str data, uint8_t hash[SHA256_LEN]);
-bool crypto_equal(const void *a, const void *b, size_t len); /* constant time */
-void crypto_hex(const uint8_t *data, size_t len, char *text); /* 2 * len + 1 bytes */
+bool crypto_equal(const void *a, const void *b, size_t len);              /* constant time */
+void crypto_hex(const uint8_t *data, size_t len, char *text);             /* 2 * len + 1 bytes */
 bool crypto_unhex(struct str text, uint8_t *data, size_t len) MUST_CHECK; /* exactly len bytes */
 
 /* base64url without padding (RFC 4648 5). */
-size_t crypto_b64_len(size_t len); /* characters for len bytes */
+size_t crypto_b64_len(size_t len);                         /* characters for len bytes */
 void crypto_b64(const void *data, size_t len, char *text); /* crypto_b64_len(len) + 1 bytes */
 /* Strict: no padding, no white space, unused bits zero. */
 bool crypto_unb64(struct str text, void *data, size_t cap, size_t *ret_len) MUST_CHECK;

@@ -21,7 +21,8 @@ enum field_type {
     FIELD_ENUM,     /* struct str; one of the names in `names` */
     FIELD_NAME,     /* struct str; a DNS label */
     FIELD_HOST,     /* struct str; an RFC 1123 host name */
-    FIELD_STR_LIST, /* struct str_list; min/max are item counts, names (when set) the allowed items */
+    FIELD_STR_LIST, /* struct str_list; min/max are item counts, names (when set) the allowed items
+                     */
     FIELD_JSON,     /* struct str: the value's compact JSON text; max is bytes */
 };
 
@@ -50,8 +51,9 @@ struct field {
 struct field_error {
     const char *pointer;   /* JSON pointer with #, e.g. "#/name"; NULL for a query parameter */
     const char *parameter; /* query parameter's name; NULL for a body */
-    const char *code;      /* required unknown_field duplicate wrong_type too_long too_short out_of_range not_allowed invalid_format */
-    const char *detail;    /* says what is expected */
+    const char *code; /* required unknown_field duplicate wrong_type too_long too_short out_of_range
+                         not_allowed invalid_format */
+    const char *detail; /* says what is expected */
 };
 
 #define DECODE_ERRORS_MAX 16
@@ -64,14 +66,17 @@ struct decode_errors {
 
 /*
  * Body: ERR_BAD_JSON (not parseable; detail in *ret_detail), ERR_INVALID_FIELDS (see errors), or 0.
- * Unknown fields, duplicate members (by any spelling), wrong types, ranges and missing fields are
- * all reported. Depth is at most 32. `fields` ends with a row whose name is NULL. Text in *out lives
- * in the arena.
+ * Unknown fields, duplicate members (by any spelling, at any depth; the first of several), wrong
+ * types, ranges and missing fields are all reported. Depth is at most 32; U+0000 is refused in
+ * text. `fields` (at most 64) ends with a row whose name is NULL. The caller has zeroed *out; its
+ * content means nothing after an error. Text in *out lives in the arena and ends with a NUL byte.
+ * The pointer is an RFC 6901 URI fragment; "#" is the body itself.
  */
 enum err decode_body(struct arena *arena, struct str body, const struct field *fields, void *out,
                      struct decode_errors *errors, const char **ret_detail) MUST_CHECK;
-/* Query string without '?'; percent-decoding is strict, %00 is refused; a repeated parameter is a
- * duplicate unless FIELD_STR_LIST. */
+/* Query string without '?'; percent-decoding is strict, %00 is refused, '+' is a space; a repeated
+ * parameter is a duplicate unless FIELD_STR_LIST. ERR_BAD_REQUEST (encoding; errors->items[0] says
+ * where), ERR_INVALID_FIELDS, or 0. FIELD_JSON and FIELD_NULLABLE make no sense here. */
 enum err decode_query(struct arena *arena, struct str query, const struct field *fields, void *out,
                       struct decode_errors *errors) MUST_CHECK;
 /* Adds an error found by a handler. */

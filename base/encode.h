@@ -19,11 +19,14 @@ void enc_obj(struct enc *enc);     /* { */
 void enc_obj_end(struct enc *enc); /* } */
 void enc_arr(struct enc *enc);
 void enc_arr_end(struct enc *enc);
-void enc_key(struct enc *enc, const char *key); /* key is a literal, not escaped */
-void enc_str(struct enc *enc, struct str value); /* invalid UTF-8 becomes U+FFFD; control characters escaped */
+void enc_key(struct enc *enc, const char *key);    /* key is a literal, not escaped */
+void enc_key_str(struct enc *enc, struct str key); /* a key from outside, escaped like enc_str */
+void enc_str(struct enc *enc,
+             struct str value); /* invalid UTF-8 becomes U+FFFD; control characters escaped */
 void enc_cstr(struct enc *enc, const char *value); /* NULL writes null */
 void enc_i64(struct enc *enc, int64_t value);
 void enc_double(struct enc *enc, double value, int decimals); /* not finite writes null */
+void enc_double_exact(struct enc *enc, double value); /* shortest text that reads back the same */
 void enc_bool(struct enc *enc, bool value);
 void enc_null(struct enc *enc);
 void enc_raw(struct enc *enc, struct str json); /* already JSON */

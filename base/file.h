@@ -9,7 +9,8 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* 0, or an errno. More than max bytes is EFBIG. Works for /proc and /sys files. */
+/* 0, or an errno (the buf is empty then). Replaces what the buf held and keeps its memory. More
+ * than max bytes is EFBIG. Works for /proc and /sys files. */
 int file_read(const char *path, size_t max, struct buf *ret_data) MUST_CHECK;
 /* Writes a temporary file beside it, fsyncs it, renames, fsyncs the folder. 0 or an errno. */
 int file_write_durable(const char *path, struct str data, mode_t mode) MUST_CHECK;

@@ -3,6 +3,7 @@
 #define BASE_HTTP_CLIENT_H
 
 #include <stdbool.h>
+#include <sys/socket.h>
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -13,22 +14,26 @@ struct http_client_options {
     const char *ca_file;        /* NULL = the system's */
     long timeout_ms;            /* whole exchange; 0 = 5000 */
     size_t max_bytes;           /* answer body; 0 = 1 MiB */
-    bool public_addresses_only; /* refuse loopback, private, link-local at connect time */
-    bool allow_http;            /* plain http is refused otherwise, except to loopback when not public_addresses_only */
+    bool public_addresses_only; /* refuse loopback, private, link-local ... at connect time */
+    bool allow_http;            /* plain http is refused otherwise, except to loopback when not
+                                   public_addresses_only */
 };
 
 struct http_answer {
-    long status;          /* 0 = no answer */
+    long status; /* 0 = no answer */
     struct buf body;
-    long retry_after_s;   /* -1 = none */
-    char error[160];      /* set when status is 0 */
+    long retry_after_s; /* 1 to 86400; -1 = none */
+    char error[160];    /* set when status is 0 */
 };
 
 struct http_client *http_client_new(const struct http_client_options *options);
 void http_client_free(struct http_client *client);
-/* headers: NULL-terminated "Name: value" lines or NULL. The answer's body buf is reused. No redirects. */
+/* headers: NULL-terminated "Name: value" lines or NULL. The answer starts zeroed; its body buf is
+ * reused. No redirects, no proxy, no user name in the URL, HTTP/1.1, TLS 1.2 or later. */
 void http_client_send(struct http_client *client, const char *method, const char *url,
                       const char *const *headers, struct str body, struct http_answer *ret_answer);
 void http_answer_free(struct http_answer *answer);
+/* What public_addresses_only asks: globally reachable unicast, IPv4 or IPv6. */
+bool http_address_is_public(const struct sockaddr *address);
 
 #endif

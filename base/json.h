@@ -31,7 +31,16 @@ struct json_reader {
     int depth;
     uint8_t stack[JSON_DEPTH_MAX]; /* '{' or '[' */
     bool first;                    /* no member of the present container was read yet */
+    enum json_type pending;        /* the scalar the reader stands on; JSON_END = none */
 };
+
+/*
+ * Strict RFC 8259. On top of it strings are refused when they hold \u0000 or half a surrogate pair,
+ * because PostgreSQL's jsonb refuses them; duplicate keys are seen one after the other. A scalar
+ * that the caller does not get is checked and passed over by the next json_next. A getter that
+ * returns false because the value has another type or range leaves `error` NULL and the reader in
+ * place, so that the value can be skipped; malformed text sets `error` for good.
+ */
 
 void json_open(struct json_reader *reader, struct str text);
 /* In an object: the next key (raw bytes between the quotes; keys with escapes are an error) and the
@@ -40,14 +49,16 @@ void json_open(struct json_reader *reader, struct str text);
  * entered it. */
 enum json_type json_next(struct json_reader *reader, struct str *ret_key);
 /* The value the reader stands on. */
-bool json_get_i64(struct json_reader *reader, int64_t *ret_value) MUST_CHECK;    /* integers only */
-bool json_get_double(struct json_reader *reader, double *ret_value) MUST_CHECK;
+bool json_get_i64(struct json_reader *reader, int64_t *ret_value) MUST_CHECK; /* integers only */
+bool json_get_double(struct json_reader *reader,
+                     double *ret_value) MUST_CHECK; /* finite; <= 127 characters */
 bool json_get_bool(struct json_reader *reader, bool *ret_value) MUST_CHECK;
-/* Raw bytes between the quotes, still escaped, checked for form; *ret_plain says there is no escape. */
+/* Raw bytes between the quotes, still escaped, checked for form; *ret_plain says there is no escape
+ * (it may be NULL). */
 bool json_get_raw_str(struct json_reader *reader, struct str *ret_raw, bool *ret_plain) MUST_CHECK;
 /* Unescapes into buf (cap bytes); false when it does not fit or is not valid UTF-8. */
 bool json_unescape(struct str raw, char *buf, size_t cap, struct str *ret_text) MUST_CHECK;
-/* Passes over the value the reader stands on or has just entered. */
+/* Passes over the value the reader stands on, else to the end of the container the reader is in. */
 bool json_skip(struct json_reader *reader) MUST_CHECK;
 /* The whole value the reader stands on or has just entered, as text; the reader is after it. */
 bool json_get_raw(struct json_reader *reader, struct str *ret_text) MUST_CHECK;

@@ -8,10 +8,12 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 
-/* Before any thread starts. json = false writes "12:00:00 info  text". */
+/* Before any thread starts; program is not copied. json = false writes "12:00:00 info    text",
+ * time in UTC. Without it: plain text from info on. */
 void log_setup(const char *program, enum log_level lowest, bool json);
 bool log_level_parse(const char *name, enum log_level *ret_level) MUST_CHECK;
-/* Thread safe, one write(2) a line, control characters escaped, cut at 4 KiB. */
+/* Thread safe, one write(2) a line, cut at 4 KiB; control characters, invalid UTF-8 and characters
+ * that reorder text on a terminal are escaped. Keeps errno. */
 void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Values for the following lines of this thread; NULL clears. Not copied. */
 void log_context(const char *request_id, const char *org_id);

@@ -25,8 +25,13 @@ bool str_ends(struct str s, struct str suffix);
 /* Position of the first occurrence at or after `from`; -1 when there is none. */
 ptrdiff_t str_find(struct str s, struct str needle, size_t from);
 struct str str_trim(struct str s); /* ASCII white space at both ends */
-/* Cuts the text before the first `sep` off *rest; false when *rest is exhausted. */
+/* Cuts the text before the first `sep` off *rest; false when *rest is exhausted. A `sep` at the
+ * very end closes the last part and does not begin an empty one: "a,,b," gives "a", "", "b". */
 bool str_split(struct str *rest, char sep, struct str *ret_part);
+/* Length in bytes (1 to 4) of the well-formed UTF-8 character that s begins with; 0 when there is
+ * none: overlong forms, surrogates, beyond U+10FFFF, cut off, or s empty. A NUL byte counts as 1.
+ */
+size_t str_utf8_len(struct str s);
 bool str_is_utf8(struct str s);      /* strict: no overlong forms, no surrogates, no NUL */
 bool str_is_host_name(struct str s); /* RFC 1123, <= 253, lower or upper case */
 bool str_is_dns_label(struct str s); /* ^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$ */

@@ -71,6 +71,8 @@ struct request {
     struct str path;              /* raw, without query */
     struct str query;
     struct str address;           /* client's, by trusted_proxies */
+    bool secure;                  /* TLS here, or a trusted proxy says https: decides the cookie's name */
+    uint8_t token_hash[32];       /* SHA-256 of the credential, when caller.kind is not CALLER_NONE */
     struct str body;
     struct uuid path_ids[REQUEST_PATH_IDS];
     const void *in;               /* decoded body (route->body), in the arena */
@@ -121,6 +123,17 @@ enum err request_query_as(struct request *rq, const struct uuid *org, enum sql_i
 
 void reply_json(struct request *rq, int status, struct str body); /* body in the arena or static */
 
+/*
+ * For handlers that wait for something else than the database (a writer, a job); loop's thread only.
+ * request_suspend, hand the request over, return 0; later, on the loop's thread (loop_post), set the
+ * answer by reply_json or fail and call request_resume. Every suspended request must be resumed: the
+ * client's departure is not seen before that.
+ */
+void request_suspend(struct request *rq);
+void request_resume(struct request *rq);
+/* True once the server is stopping: answer now, do not wait. */
+bool request_stopping(const struct request *rq);
+
 /* ------------------------------------------------------------------ the table of routes (routes.c) */
 /*
  * What follows $1 org and the path ids in a route's statement, in the order of the bits. Text forms: numbers
@@ -162,14 +175,27 @@ enum route_flag {
     ROUTE_RAW_BODY = 1 << 4,   /* the handler reads rq->body itself (agents' reports) */
     ROUTE_NO_STORE_BODY = 1 << 5, /* the answer carries a secret: never stored for replay */
     ROUTE_LENIENT = 1 << 6,    /* /agent/v1: unknown fields are ignored */
-    ROUTE_WEAK = 1 << 7        /* `version` is a weak ETag, as for lists, but there are no pages */
+    ROUTE_WEAK = 1 << 7,       /* `version` is a weak ETag, as for lists, but there are no pages */
+    ROUTE_COMPRESS = 1 << 8    /* br or gzip when accepted and the body is over 4 KiB */
+};
+
+/* HEAD is served by GET rows. */
+enum method_bit {
+    METHOD_GET = 1 << 0,
+    METHOD_POST = 1 << 1,
+    METHOD_PUT = 1 << 2,
+    METHOD_PATCH = 1 << 3,
+    METHOD_DELETE = 1 << 4
 };
 
 extern const struct route routes[];
 extern const size_t routes_count;
-/* The row for a method and path; fills path_ids. When only the method is wrong, *ret_allow names the
- * methods that exist ("GET, PATCH"). */
+/*
+ * The row for a method and path; fills ids. {slug} matches one segment of [a-z0-9-], every other {x} a
+ * UUID (another text names nothing: NULL). When only the method is wrong: NULL, and *ret_allow has the
+ * enum method_bit bits of the methods that exist; else *ret_allow is 0.
+ */
 const struct route *route_find(struct str method, struct str path, struct uuid ids[REQUEST_PATH_IDS],
-                               const char **ret_allow);
+                               unsigned *ret_allow);
 
 #endif

@@ -1,0 +1,75 @@
+/* Who is calling: tokens, cookies, the cache of credentials, and the rules for browsers. */
+#ifndef SERVER_AUTH_H
+#define SERVER_AUTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "db/db.h"
+#include "server/request.h"
+
+/*
+ * A token is stored as the SHA-256 of its whole text, prefix included. Prefixes: mst_ service,
+ * mat_ agent, mss_ session (in the cookie), msl_ sign-in link, mjt_ join token (body only).
+ */
+#define AUTH_PREFIX_SERVICE "mst_"
+#define AUTH_PREFIX_AGENT "mat_"
+#define AUTH_PREFIX_SESSION "mss_"
+#define AUTH_PREFIX_LINK "msl_"
+#define AUTH_PREFIX_JOIN "mjt_"
+#define AUTH_TOKEN_MAX 128 /* bytes; longer is no token of ours */
+
+#define AUTH_COOKIE_TLS "__Host-muster"
+#define AUTH_COOKIE_PLAIN "muster_session"
+
+enum auth_source { AUTH_NONE, AUTH_BEARER, AUTH_COOKIE };
+
+/* The token of a request: the Authorization header wins over the cookie. ERR_UNAUTHENTICATED when
+ * an Authorization header is there and is no Bearer token of ours. */
+enum err auth_token(struct str authorization, struct str cookie, bool secure,
+                    enum auth_source *ret_source, struct str *ret_token) MUST_CHECK;
+
+/*
+ * The cache: agents' and services' callers by hash, one a loop, at most AUTH_CACHE_MAX. An entry
+ * lives 60 s and never past its own expiry; all go when the epoch moves (a revocation). Sessions
+ * are not kept: they may change their org.
+ */
+#define AUTH_CACHE_MAX 131072
+struct auth_cache;
+struct auth_cache *auth_cache_new(void);
+void auth_cache_free(struct auth_cache *cache);
+/* Both clocks' values come from the caller; epoch from follow_auth_epoch. */
+bool auth_cache_get(struct auth_cache *cache, const uint8_t hash[32], int64_t epoch,
+                    struct caller *ret_caller);
+void auth_cache_put(struct auth_cache *cache, const uint8_t hash[32], int64_t epoch,
+                    const struct caller *caller);
+
+/* The caller in row 0 of auth_lookup; false when there is no row. The name is copied into the
+ * arena. */
+bool auth_caller_read(struct arena *arena, const struct db_rows *rows,
+                      struct caller *ret_caller) MUST_CHECK;
+
+/* ERR_UNAUTHENTICATED or ERR_FORBIDDEN when the caller lacks perm (one bit, or PERM_PUBLIC). */
+enum err auth_permit(const struct caller *caller, unsigned perm) MUST_CHECK;
+
+/* What a browser tells about where a request comes from. */
+struct auth_browser {
+    struct str content_type;
+    struct str sec_fetch_site;
+    struct str origin;
+    struct str host;
+};
+/* A change asked for with a cookie: JSON only (ERR_MEDIA_TYPE), from our own pages only
+ * (ERR_FORBIDDEN). */
+enum err auth_same_origin(const struct auth_browser *browser, bool secure) MUST_CHECK;
+
+/* Set-Cookie for the session, by rq->secure. max_age_s 0 clears the cookie. */
+void auth_cookie_set(struct request *rq, struct str token, int64_t max_age_s);
+
+/* Lists of networks, "10.0.0.0/8, ::1/128". False on a malformed one. */
+bool auth_networks_valid(const char *networks) MUST_CHECK;
+bool auth_address_in(struct str address, const char *networks);
+
+#endif

@@ -1,0 +1,49 @@
+/* The server's settings: one table in config.c, read before any thread starts, constant afterwards.
+ */
+#ifndef SERVER_CONFIG_H
+#define SERVER_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+
+struct config {
+    const char *listen;
+    const char *public_url; /* without a slash at the end; "" = from listen */
+    const char *tls_certificate;
+    const char *tls_key;
+    const char *insecure_http_from;
+    const char *trusted_proxies;
+    const char *metrics_from;
+    const char *web_dir;
+    const char *keys_dir;
+    const char *outbound_allow;
+    const char *database_app;
+    const char *database_ingest;
+    const char *database_loop;
+    const char *database_migrate;
+    int64_t event_loops;
+    int64_t connections;
+    int64_t header_timeout_seconds;
+    int64_t body_timeout_seconds;
+    int64_t idle_timeout_seconds;
+    int64_t answer_timeout_seconds;
+    int64_t drain_seconds;
+    int64_t database_wait_seconds;
+    int64_t interval_seconds;
+    int64_t history_interval_seconds;
+    const char *log_level;
+    bool log_json;
+};
+
+extern struct config config;
+extern const struct config_key config_keys[];
+extern const size_t config_keys_count;
+
+/* Loads the table from file, environment and options, then checks what one key alone cannot say.
+ * False with a sentence in error. argv without program and subcommand. */
+bool config_read(int argc, char **argv, char *error, size_t error_cap) MUST_CHECK;
+
+#endif

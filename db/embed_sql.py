@@ -11,6 +11,11 @@ A statement:
     -- scope: global        (only where no org is known)
     SELECT ... WHERE org_id = $1 ...
 
+Text that several statements share (the fields of a resource) is a fragment, used as {{node_fields}}:
+
+    -- fragment: node_fields
+    n.id, n.name, ...
+
 Every refusal names the file, the line and what to do. --strip-org-predicate replaces `org_id = $1`
 by `$1::uuid IS NOT NULL`: such a build proves that row security alone keeps orgs apart.
 """
@@ -64,6 +69,7 @@ class Statement:
         self.name = name
         self.roles = ["app"]
         self.is_global = False
+        self.is_fragment = False
         self.lines = []
         self.text = ""
         self.parameters = 0
@@ -108,11 +114,12 @@ def parse_file(path, text):
     statements = []
     current = None
     for number, line in enumerate(text.split("\n"), 1):
-        header = re.match(r"--\s*(name|role|scope):\s*(.*?)\s*(?:\(.*\)\s*)?$", line)
-        if header and header.group(1) == "name":
+        header = re.match(r"--\s*(name|fragment|role|scope):\s*(.*?)\s*(?:\(.*\)\s*)?$", line)
+        if header and header.group(1) in ("name", "fragment"):
             if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", header.group(2)):
                 raise Refused(f"{path}:{number}: {header.group(2)!r} is no name (lower_snake)")
             current = Statement(path, number, header.group(2))
+            current.is_fragment = header.group(1) == "fragment"
             statements.append(current)
         elif current is None:
             if line.strip() and not line.startswith("--"):
@@ -203,6 +210,21 @@ def check_stars(statement, tokens, tables):
             statement.refuse(f"{tokens[i - 2].text}.* breaks prepared statements when a column is added; name the columns")
 
 
+def resolve(statements):
+    """Puts the fragments in; gives the statements back without them. A fragment may use another one that stands before it."""
+    fragments = {}
+    for statement in statements:
+        for name in re.findall(r"\{\{(\w*)\}\}", "\n".join(statement.lines)):
+            if name not in fragments:
+                statement.refuse(f"there is no fragment {name!r} in this folder before it")
+        statement.lines = [re.sub(r"\{\{(\w+)\}\}", lambda m: fragments[m.group(1)], line) for line in statement.lines]
+        if statement.is_fragment:
+            if statement.name in fragments:
+                statement.refuse("there is a fragment of this name")
+            fragments[statement.name] = without_comments("\n".join(statement.lines)).replace("\n", " ")
+    return [statement for statement in statements if not statement.is_fragment]
+
+
 def check(statement, tables):
     statement.text = without_comments("\n".join(statement.lines)).rstrip(";").rstrip()
     if not statement.text:
@@ -235,15 +257,16 @@ def sql_files(folder):
 
 
 def load_statements(folder, tables):
-    statements = []
+    parsed = [statement for path in sql_files(folder) for statement in parse_file(path, read_text(path))]
+    # Fragments first, so that their file's place in the alphabet does not matter.
+    parsed.sort(key=lambda statement: not statement.is_fragment)
+    statements = resolve(parsed)
     where = {}
-    for path in sql_files(folder):
-        for statement in parse_file(path, read_text(path)):
-            if statement.name in where:
-                statement.refuse(f"this name is taken by {where[statement.name]}")
-            where[statement.name] = f"{path}:{statement.line}"
-            check(statement, tables)
-            statements.append(statement)
+    for statement in statements:
+        if statement.name in where:
+            statement.refuse(f"this name is taken by {where[statement.name]}")
+        where[statement.name] = f"{statement.path}:{statement.line}"
+        check(statement, tables)
     if not statements:
         raise Refused(f"{folder}: no statement")
     return statements

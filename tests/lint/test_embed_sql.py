@@ -12,6 +12,8 @@ TABLES = {"node", "cluster"}
 
 def embed(text, tables=TABLES):
     statements = embed_sql.parse_file("t.sql", text)
+    statements.sort(key=lambda statement: not statement.is_fragment)
+    statements = embed_sql.resolve(statements)
     for statement in statements:
         embed_sql.check(statement, tables)
     return statements
@@ -50,6 +52,22 @@ class Accepts(unittest.TestCase):
         self.assertEqual(statement.parameters, 3)
         self.assertEqual(statement.roles, ["app", "loop"])
         self.assertFalse(statement.text.endswith(";"))
+
+
+class Fragments(unittest.TestCase):
+    def test_a_fragment_is_put_in_wherever_it_is_named(self):
+        statement, = embed("-- name: t\nSELECT {{fields}} FROM node n WHERE org_id = $1\n"
+                           "-- fragment: fields\n-- what all see\nn.id,\n n.name\n")
+        self.assertEqual(statement.text, "SELECT n.id,  n.name FROM node n WHERE org_id = $1")
+
+    def test_an_unknown_fragment_is_refused(self):
+        with self.assertRaises(embed_sql.Refused) as caught:
+            embed("-- name: t\nSELECT {{fields}} FROM node n WHERE org_id = $1\n")
+        self.assertIn("no fragment 'fields'", str(caught.exception))
+
+    def test_a_fragment_with_a_star_is_refused_where_it_is_used(self):
+        with self.assertRaises(embed_sql.Refused):
+            embed("-- name: t\nSELECT {{all}} FROM node n WHERE org_id = $1\n-- fragment: all\nn.*\n")
 
 
 class Refuses(unittest.TestCase):

@@ -17,9 +17,9 @@ enum statement_role {
 struct statement {
     const char *name; /* of the prepared statement too */
     const char *text;
-    int parameters;  /* highest $n, the org included */
-    int roles;       /* enum statement_role bits */
-    bool is_global;  /* no org is $1 */
+    int parameters; /* highest $n, the org included */
+    int roles;      /* enum statement_role bits */
+    bool is_global; /* no org is $1 */
 };
 
 extern const struct statement statements[SQL_COUNT];

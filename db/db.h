@@ -94,8 +94,7 @@ struct db_reply {
     struct str state;   /* 409: the present state; ptr NULL = none */
     struct str pointer; /* 422: JSON pointer; ptr NULL = none */
 };
-/* Reads it from row 0 by the names status, version, next, body (absent columns give defaults;
- * status 200). */
+/* Reads row 0. Absent columns give defaults, status 200; no row at all gives status 404. */
 enum err db_reply_read(const struct db_rows *rows, struct db_reply *ret_reply) MUST_CHECK;
 
 /* ------------------------------------------------------------------ plain connections (threads) */
@@ -131,54 +130,76 @@ enum err db_exec_all(struct db_conn *conn, struct db_unit *units, size_t count) 
 /* Sentence for the log about the last failure of this connection. */
 const char *db_conn_error(const struct db_conn *conn);
 
-/* ------------------------------------------------------------------ pipelined connections (event
- * loops) */
-struct db_loop; /* one read and one verb connection, driven by the owner's poll; owner's thread only
-                 */
+/* ---------------------------------------------------------------- pipelined connections (loops) */
+/* One read and one verb connection, driven by its owner's poll, on the owner's thread only. */
+struct db_loop;
 struct db_call;
+/* On an error `rows` is NULL and call->error says why, for the log. */
 typedef void db_done(struct db_call *call, enum err err, const struct db_rows *rows);
 
 struct db_call {
     enum sql_id sql;
-    bool verb; /* false: may share a Sync with other reads; true: its own Sync on the verb
-                  connection */
+    bool verb; /* false: shares a Sync with other reads; true: a Sync of its own, verb connection */
     bool has_org;
     struct uuid org;
     struct db_args args;   /* text stays valid until done */
     const char *retry_key; /* idempotency key: a reply of status 409 is run once more; NULL = no */
     db_done *done; /* called on the loop's thread, exactly once, never from inside db_submit */
     void *ctx;
+    const char *error;    /* set when done is called with an error; valid inside it */
     int64_t queued_us;    /* set by db_submit */
     struct db_call *next; /* private */
-    int attempts;         /* private */
+    unsigned attempts;    /* private */
 };
 
 struct db_loop *db_loop_new(void);
-void db_loop_free(struct db_loop *loop); /* ends waiting calls with ERR_UNAVAILABLE */
+/* Ends waiting calls with ERR_UNAVAILABLE. Not from inside a callback. */
+void db_loop_free(struct db_loop *loop);
+/*
+ * Ends with 0, with an error of db_exec's list, or ERR_OVERLOADED (more than 4,096 calls wait).
+ * Whatever happens to the database, done is called about 5 s after this at the latest, and at once
+ * while the database has been away for longer than that. After a lost connection reads run once
+ * more; a verb that was sent ends with ERR_UNAVAILABLE, since nobody knows whether it took effect
+ * (its caller repeats it with the same idempotency key).
+ */
 void db_submit(struct db_loop *loop, struct db_call *call);
-/* The owner's turn: register these descriptors for the events, then call db_loop_turn after poll.
- * A descriptor is -1 while there is no connection. */
+
+/*
+ * What the owner waits for. Ask before each wait. A descriptor is -1 while there is no connection.
+ * While connecting, libpq may close a socket and open another with the same number: `generation`
+ * differs then, and an epoll owner registers it anew (EPOLL_CTL_ADD, or MOD where it exists),
+ * always level-triggered.
+ */
 struct db_poll {
     int fd;
     short events; /* POLLIN | POLLOUT */
+    unsigned generation;
 };
 void db_loop_polls(struct db_loop *loop, struct db_poll polls[2]);
-/* Sends what was queued (one flush a connection), reads what came, runs callbacks, reconnects with
- * back-off, ends calls older than 5 s with ERR_UNAVAILABLE. */
+/* The owner's turn, after each wait and after submitting: reads what came, runs callbacks, sends
+ * what was queued (one flush a connection), reconnects with a back-off of 50 ms to 1 s, ends calls
+ * older than 5 s. Never blocks. */
 void db_loop_turn(struct db_loop *loop);
-int db_loop_timeout_ms(const struct db_loop *loop); /* -1 = nothing to wait for */
+int db_loop_timeout_ms(const struct db_loop *loop); /* longest wait; 0 = a turn is due */
 bool db_loop_ready(const struct db_loop *loop);     /* both connections are up */
-size_t db_loop_waiting(const struct db_loop *loop);
+size_t db_loop_waiting(const struct db_loop *loop); /* calls that are not done */
+/* Sentence for the log about the last failure of either connection; "" when there was none. */
+const char *db_loop_error(const struct db_loop *loop);
 
-/* ------------------------------------------------------------------ migrations (db/migrate.c) */
-/* Applies what is missing as muster_owner, each file in one transaction with lock_timeout and
- * retry. Embedded at build. */
-enum err db_migrate(char *error, size_t error_cap) MUST_CHECK;
-/* Compares the database's version with the binary's: 0, or ERR_CONFLICT with the command to run in
- * error. */
+/* ---------------------------------------------------------------- migrations (db/migrate.c) */
+/* All three connect by DB_MIGRATE or the role they ask about, block, and are for start-up and the
+ * command line. `error` is a sentence that says what to do. */
+
+/* Applies what is missing as muster_owner: each file in one transaction with lock_timeout 2 s,
+ * tried again while others hold locks; two at once take turns. *ret_applied: how many.
+ * ERR_CONFLICT: the database is newer, or an applied file has changed since. */
+enum err db_migrate(int *ret_applied, char *error, size_t error_cap) MUST_CHECK;
+/* Compares the database's version with the binary's, as DB_APP: 0, or ERR_CONFLICT with the command
+ * to run, or ERR_UNAVAILABLE. */
 enum err db_check_version(char *error, size_t error_cap) MUST_CHECK;
-/* Refuses superuser, owner or BYPASSRLS behind any runtime role, and
- * fsync/synchronous_commit/full_page_writes off. */
+/* ERR_FORBIDDEN when a runtime role is superuser, BYPASSRLS, owner of anything, may become one, or
+ * may TRUNCATE. 0 with a sentence in `error`: the database is not durable (fsync,
+ * synchronous_commit or full_page_writes is off); 0 with "": all is well. */
 enum err db_check_roles(char *error, size_t error_cap) MUST_CHECK;
 
 #endif

@@ -290,7 +290,8 @@ static bool end_command(struct link *link, struct link_event *event)
     if (sent.reports) {
         *event = (struct link_event){.command = LINK_EXEC, .tag = sent.tag};
         event->outcome = is_ok ? LINK_OK : link->unit_failed ? LINK_FAILED : LINK_ABORTED;
-        event->failure = link->unit_failure;
+        event->failure = link->unit_failed ? link->unit_failure
+                                           : (struct failure){ERR_INTERNAL, RETRY_ONCE, false};
         if (is_ok) {
             event->result = MOVE(link->result);
         }

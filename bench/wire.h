@@ -18,10 +18,10 @@ struct wire_request {
     struct wire_request *next; /* private */
     wire_done *done;
     void *ctx;
-    const char *path;      /* static */
-    const char *bearer;    /* NULL = none; stays valid until done */
-    struct str body;       /* stays valid until done */
-    int64_t scheduled_us;  /* latency counts from here; the caller's */
+    const char *path;     /* static */
+    const char *bearer;   /* NULL = none; stays valid until done */
+    struct str body;      /* stays valid until done */
+    int64_t scheduled_us; /* latency counts from here; the caller's */
 };
 
 /* url: http://host:port or https://host:port. NULL with a sentence in error when it cannot be used.

@@ -124,7 +124,7 @@ static void enrolled(struct wire_request *request, int status, struct str body)
 
 void exchange_enroll(struct exchange *exchange, struct sim_node *node)
 {
-    char name[32];
+    char name[FLEET_NAME_MAX];
     char key_text[64];
     uint8_t public_key[ED25519_PUBLIC_LEN];
     CLEANUP(ed25519_freep) struct ed25519 *key = fleet_key(exchange->fleet, node);

@@ -79,10 +79,10 @@ void fleet_free(struct fleet *fleet)
     free(fleet);
 }
 
-void fleet_name(const struct fleet *fleet, const struct sim_node *node, char name[32])
+void fleet_name(const struct fleet *fleet, const struct sim_node *node, char name[FLEET_NAME_MAX])
 {
-    (void)snprintf(name, 32, "%.16s-%02zu-%02zu", fleet->prefix, node->index / NODES_A_RACK + 1,
-                   node->index % NODES_A_RACK + 1);
+    (void)snprintf(name, FLEET_NAME_MAX, "%.16s-%02zu-%02zu", fleet->prefix,
+                   node->index / NODES_A_RACK + 1, node->index % NODES_A_RACK + 1);
 }
 
 struct ed25519 *fleet_key(const struct fleet *fleet, const struct sim_node *node)

@@ -16,6 +16,7 @@
 #define FLEET_STREAMS 3
 #define FLEET_EVENTS_MAX 8
 #define FLEET_TOKEN_MAX 64
+#define FLEET_NAME_MAX 64
 
 enum sim_state {
     SIM_NEW, /* not enrolled */
@@ -78,7 +79,7 @@ struct fleet {
 
 struct fleet *fleet_new(size_t count, const char *prefix);
 void fleet_free(struct fleet *fleet);
-void fleet_name(const struct fleet *fleet, const struct sim_node *node, char name[32]);
+void fleet_name(const struct fleet *fleet, const struct sim_node *node, char name[FLEET_NAME_MAX]);
 struct ed25519 *fleet_key(const struct fleet *fleet, const struct sim_node *node);
 /* Draws new faults for the time since the last call, and ends those that end by themselves. */
 void fleet_faults(struct fleet *fleet, int64_t now_us);

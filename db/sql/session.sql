@@ -1,0 +1,81 @@
+-- People's sessions: sign-in by a one-time link, switching the org, signing out. No token is ever stored, only its SHA-256.
+
+-- Who a sign-in link is for and the org a session begins in: a real one before a demo, the oldest first.
+-- name: session_link
+-- scope: global
+SELECT l.person_id, p.name AS person_name, o.id AS org_id
+  FROM sign_in_link l
+  JOIN person p ON p.id = l.person_id AND p.disabled_at IS NULL
+  CROSS JOIN LATERAL person_orgs(p.id) o
+ WHERE l.token_hash = $1::bytea AND l.used_at IS NULL AND l.expires_at > now()
+ ORDER BY o.demo, o.created_at LIMIT 1;
+
+-- The link is used up and the session begins in one statement. $2 link's hash, $3 session id, $4 session's hash, $5 context.
+-- name: session_create
+WITH used AS (
+  UPDATE sign_in_link l SET used_at = now()
+   WHERE l.token_hash = $2::bytea AND l.used_at IS NULL AND l.expires_at > now()
+   RETURNING l.person_id
+), who AS (
+  SELECT p.id, p.name FROM used u JOIN person p ON p.id = u.person_id AND p.disabled_at IS NULL
+   WHERE EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = p.id)
+), act AS (
+  INSERT INTO session AS s (org_id, id, token_hash, person_id, expires_at)
+  SELECT $1, $3::uuid, $4::bytea, w.id, now() + interval '7 days' FROM who w
+  RETURNING s.id, s.expires_at
+), au AS (
+  INSERT INTO audit (org_id, body)
+  SELECT $1, ($5::jsonb || jsonb_build_object('actor', w.name, 'action', 'session.create', 'target', a.id, 'target_name', w.name,
+                                              'outcome', 'done', 'before', NULL, 'after', NULL))::text
+    FROM act a, who w
+)
+SELECT CASE WHEN a.id IS NULL THEN 401 ELSE 200 END AS status,
+       extract(epoch FROM a.expires_at - now())::bigint AS max_age,
+       json_build_object('person', json_build_object('id', w.id, 'name', w.name),
+                         'org', (SELECT row_to_json(t) FROM (SELECT o.id, o.name, o.title, o.demo FROM org o WHERE o.id = $1) t),
+                         'expires_at', a.expires_at)::text AS body
+  FROM (SELECT 1) one LEFT JOIN act a ON true LEFT JOIN who w ON true;
+
+-- name: session_expiry
+SELECT s.expires_at FROM session s WHERE s.org_id = $1 AND s.id = $2::uuid;
+
+-- The same person in another org ($1): a new session that ends when the old one would have. No row when not a member.
+-- $2 session id, $3 session's hash, $4 person, $5 the old one's end, $6 context
+-- name: session_switch
+WITH who AS (
+  SELECT p.id, p.name FROM person p
+   WHERE p.id = $4::uuid AND p.disabled_at IS NULL
+     AND EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = p.id)
+), act AS (
+  INSERT INTO session AS s (org_id, id, token_hash, person_id, expires_at)
+  SELECT $1, $2::uuid, $3::bytea, w.id, $5::timestamptz FROM who w
+  RETURNING s.id, s.expires_at
+), au AS (
+  INSERT INTO audit (org_id, body)
+  SELECT $1, ($6::jsonb || jsonb_build_object('actor', w.name, 'action', 'session.switch', 'target', a.id, 'target_name', w.name,
+                                              'outcome', 'done', 'before', NULL, 'after', NULL))::text
+    FROM act a, who w
+)
+SELECT CASE WHEN a.id IS NULL THEN 404 ELSE 200 END AS status,
+       extract(epoch FROM a.expires_at - now())::bigint AS max_age,
+       json_build_object('person', json_build_object('id', w.id, 'name', w.name),
+                         'org', (SELECT row_to_json(t) FROM (SELECT o.id, o.name, o.title, o.demo FROM org o WHERE o.id = $1) t),
+                         'expires_at', a.expires_at)::text AS body
+  FROM (SELECT 1) one LEFT JOIN act a ON true LEFT JOIN who w ON true;
+
+-- $2 session, $3 actor, $4 context, $5 why: session.delete or session.leave (to another org)
+-- name: session_delete
+WITH act AS (
+  DELETE FROM session s WHERE s.org_id = $1 AND s.id = $2::uuid RETURNING s.id
+), au AS (
+  INSERT INTO audit (org_id, body)
+  SELECT $1, ($4::jsonb || jsonb_build_object('actor', $3::text, 'action', $5::text, 'target', a.id, 'target_name', $3::text,
+                                              'outcome', 'done', 'before', NULL, 'after', NULL))::text
+    FROM act a
+), epoch AS (
+  UPDATE installation i SET auth_epoch = i.auth_epoch + 1 FROM act WHERE i.one
+)
+SELECT 204 AS status;
+
+-- name: org_brief
+SELECT o.id, o.name, o.title, o.demo FROM org o JOIN org_head h ON h.org_id = o.id WHERE h.org_id = $1;

@@ -23,6 +23,9 @@ static const struct {
     "-c TimeZone=UTC -c DateStyle=ISO -c bytea_output=hex -c extra_float_digits=1 " \
     "-c client_connection_check_interval=1000"
 
+/* The login role of migrations works as the owner. */
+#define OWNER_OPTIONS " -c role=muster_owner -c search_path=muster"
+
 #define KEYWORDS_MAX 64
 
 void db_setup(const char *const conninfo[4])
@@ -50,16 +53,18 @@ static void add_keyword(struct keywords *keywords, const char *name, const char 
 PGconn *setup_connect_start(enum db_role role)
 {
     struct keywords keywords = {.count = 0};
-    char options[1024] = SESSION_OPTIONS;
+    const char *ours = role == DB_MIGRATE ? SESSION_OPTIONS OWNER_OPTIONS : SESSION_OPTIONS;
+    char options[1024];
     const char *conninfo = conninfos[role] == NULL ? "" : conninfos[role];
     for (size_t i = 0; i < COUNTOF(defaults); i++) {
         add_keyword(&keywords, defaults[i].keyword, defaults[i].value);
     }
+    (void)snprintf(options, sizeof(options), "%s", ours);
     /* A later keyword wins; a text that does not parse is left to libpq, which says why. */
     PQconninfoOption *given = PQconninfoParse(conninfo, NULL);
     for (PQconninfoOption *option = given; option != NULL && option->keyword != NULL; option++) {
         if (option->val != NULL && strcmp(option->keyword, "options") == 0) {
-            (void)snprintf(options, sizeof(options), "%s %s", SESSION_OPTIONS, option->val);
+            (void)snprintf(options, sizeof(options), "%s %s", ours, option->val);
         } else if (option->val != NULL) {
             add_keyword(&keywords, option->keyword, option->val);
         }

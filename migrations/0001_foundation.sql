@@ -509,7 +509,7 @@ CREATE TABLE audit_head (
 CREATE TABLE audit (
   org_id    uuid NOT NULL,
   seq       bigint NOT NULL,
-  at        timestamptz NOT NULL,
+  at        timestamptz NOT NULL DEFAULT now(),   -- the partition is chosen before the trigger runs
   body      text NOT NULL CHECK (length(body) <= 65536),   -- JSON: actor, credential, address, request_id, action, target, target_name, outcome, before, after
   prev_hash bytea NOT NULL,
   hash      bytea NOT NULL,
@@ -563,11 +563,11 @@ $$;
 REVOKE ALL ON FUNCTION auth_lookup(bytea) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION auth_lookup(bytea) TO muster_app;
 
--- The join token's org and cluster; redeeming it is a statement of its own.
+-- The join token's org and cluster; redeeming it is a statement of its own. A used-up token is found too: the same node may ask again.
 CREATE FUNCTION join_lookup(hash bytea) RETURNS TABLE (org_id uuid, cluster_id uuid, token_id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = muster, pg_temp AS $$
   SELECT t.org_id, t.cluster_id, t.id FROM join_token t
-   WHERE t.token_hash = hash AND t.revoked_at IS NULL AND t.expires_at > now() AND t.uses_left > 0 LIMIT 1
+   WHERE t.token_hash = hash AND t.revoked_at IS NULL AND t.expires_at > now() LIMIT 1
 $$;
 REVOKE ALL ON FUNCTION join_lookup(bytea) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION join_lookup(bytea) TO muster_app;

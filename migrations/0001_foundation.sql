@@ -173,6 +173,7 @@ CREATE UNIQUE INDEX node_name ON node (org_id, cluster_id, name) WHERE removed_a
 CREATE UNIQUE INDEX node_slot ON node (org_id, cluster_id, slot);
 CREATE INDEX node_by_name ON node (org_id, cluster_id, name COLLATE "C", id);
 CREATE INDEX node_by_state ON node (org_id, cluster_id, state, name COLLATE "C") WHERE removed_at IS NULL;
+CREATE INDEX node_cordoned ON node (org_id) WHERE cordoned_by IS NOT NULL;
 CREATE INDEX node_not_healthy ON node (org_id, cluster_id, state) WHERE state <> 'healthy' AND removed_at IS NULL;
 
 -- The newest reading of each node: primary key only, so that every update stays on its page (HOT).
@@ -399,7 +400,8 @@ CREATE TABLE repair (
   boot_id     uuid,                               -- the boot the plan is about
   attempt     integer NOT NULL DEFAULT 1,         -- of this action on this node in 7 days
   cordoned    boolean NOT NULL DEFAULT false,     -- we made the node unschedulable, so we undo it
-  command_id  uuid,
+  executor    text,                               -- what would carry it out; NULL = nothing here can, so it cannot be approved
+  command_id  uuid,                               -- the order that went out; set once
   created_at  timestamptz NOT NULL DEFAULT now(),
   ended_at    timestamptz,
   version     bigint NOT NULL DEFAULT 1,
@@ -410,6 +412,7 @@ CREATE UNIQUE INDEX repair_open ON repair (org_id, node_id) WHERE ended_at IS NU
 CREATE UNIQUE INDEX repair_no ON repair (org_id, no);
 CREATE INDEX repair_cluster ON repair (org_id, cluster_id, created_at DESC, id DESC);
 CREATE INDEX repair_node ON repair (org_id, node_id, created_at DESC, id DESC);
+CREATE INDEX repair_created ON repair (org_id, created_at DESC, id DESC);
 CREATE INDEX repair_due ON repair (state) WHERE ended_at IS NULL;
 
 CREATE TABLE repair_step (

@@ -256,8 +256,9 @@ def sql_files(folder):
             if name.endswith(".sql") and not name.startswith(".")]
 
 
-def load_statements(folder, tables):
-    parsed = [statement for path in sql_files(folder) for statement in parse_file(path, read_text(path))]
+def load_statements(folders, tables):
+    parsed = [statement for folder in folders for path in sql_files(folder)
+              for statement in parse_file(path, read_text(path))]
     # Fragments first, so that their file's place in the alphabet does not matter.
     parsed.sort(key=lambda statement: not statement.is_fragment)
     statements = resolve(parsed)
@@ -268,7 +269,7 @@ def load_statements(folder, tables):
         where[statement.name] = f"{statement.path}:{statement.line}"
         check(statement, tables)
     if not statements:
-        raise Refused(f"{folder}: no statement")
+        raise Refused(f"{folders[0]}: no statement")
     return statements
 
 
@@ -336,7 +337,7 @@ def write_text(path, text):
 
 def main(argv):
     parser = argparse.ArgumentParser(description="Checks and embeds SQL.")
-    parser.add_argument("--sql", required=True)
+    parser.add_argument("--sql", required=True, action="append", help="a folder; may be given again")
     parser.add_argument("--migrations", required=True)
     parser.add_argument("--header", required=True)
     parser.add_argument("--source", required=True)
@@ -353,7 +354,8 @@ def main(argv):
     write_text(args.source, source_text(statements, migrations, args.strip_org_predicate))
     if args.depfile:
         # The folders stand there too: a file that is added or removed is noticed.
-        inputs = [args.sql, args.migrations] + sql_files(args.sql) + sql_files(args.migrations)
+        folders = args.sql + [args.migrations]
+        inputs = folders + [path for folder in folders for path in sql_files(folder)]
         write_text(args.depfile, f"{args.header} {args.source}: {' '.join(inputs)}\n")
     return 0
 

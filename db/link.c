@@ -257,8 +257,10 @@ static void drop_head(struct link *link)
 static void note_failure(struct link *link, const struct link_sent *sent)
 {
     struct failure failure = failure_of(link->result);
-    failure_describe(link->result, sent->slot == ORG_SLOT ? "org" : statements[sent->slot].name,
-                     link->error, sizeof(link->error));
+    const char *name = sent->command == LINK_SYNC ? "commit"
+                       : sent->slot == ORG_SLOT   ? "org"
+                                                  : statements[sent->slot].name;
+    failure_describe(link->result, name, link->error, sizeof(link->error));
     if (failure.reconnect) {
         link->broken = true;
     }

@@ -122,7 +122,7 @@ class Refuses(unittest.TestCase):
             for name in ("a.sql", "b.sql"):
                 embed_sql.write_text(os.path.join(folder, name), "-- name: t\n-- scope: global\nSELECT 1\n")
             with self.assertRaises(embed_sql.Refused) as caught:
-                embed_sql.load_statements(folder, TABLES)
+                embed_sql.load_statements([folder], TABLES)
             self.assertIn("taken", str(caught.exception))
 
     def test_a_gap_in_the_migrations(self):

@@ -210,23 +210,35 @@ def check_stars(statement, tokens, tables):
             statement.refuse(f"{tokens[i - 2].text}.* breaks prepared statements when a column is added; name the columns")
 
 
+def expand(statement, fragments, depth=0):
+    """The statement's lines with all fragments in place; a fragment may use others."""
+    text = "\n".join(statement.lines)
+    if depth > 8:
+        statement.refuse("fragments that use each other")
+
+    def put(match):
+        inner = fragments.get(match.group(1))
+        if inner is None:
+            statement.refuse(f"there is no fragment {match.group(1)!r} in this folder")
+        return " ".join(without_comments(expand(inner, fragments, depth + 1)).split("\n"))
+
+    return re.sub(r"\{\{(\w*)\}\}", put, text)
+
+
 def resolve(statements):
-    """Puts the fragments in; gives the statements back without them. A fragment may use another one that stands before it."""
+    """Puts the fragments in; gives the statements back without them."""
     fragments = {}
+    for fragment in (s for s in statements if s.is_fragment):
+        if fragment.name in fragments:
+            fragment.refuse("there is a fragment of this name")
+        fragments[fragment.name] = fragment
     for statement in statements:
-        for name in re.findall(r"\{\{(\w*)\}\}", "\n".join(statement.lines)):
-            if name not in fragments:
-                statement.refuse(f"there is no fragment {name!r} in this folder before it")
-        statement.lines = [re.sub(r"\{\{(\w+)\}\}", lambda m: fragments[m.group(1)], line) for line in statement.lines]
-        if statement.is_fragment:
-            if statement.name in fragments:
-                statement.refuse("there is a fragment of this name")
-            fragments[statement.name] = without_comments("\n".join(statement.lines)).replace("\n", " ")
-    return [statement for statement in statements if not statement.is_fragment]
+        statement.text = expand(statement, fragments)
+    return [s for s in statements if not s.is_fragment]
 
 
 def check(statement, tables):
-    statement.text = without_comments("\n".join(statement.lines)).rstrip(";").rstrip()
+    statement.text = without_comments(statement.text).rstrip(";").rstrip()
     if not statement.text:
         statement.refuse("has no text")
     tokens = [t for t in lex(statement.text) if t.kind != "space"]
@@ -259,8 +271,6 @@ def sql_files(folder):
 def load_statements(folders, tables):
     parsed = [statement for folder in folders for path in sql_files(folder)
               for statement in parse_file(path, read_text(path))]
-    # Fragments first, so that their file's place in the alphabet does not matter.
-    parsed.sort(key=lambda statement: not statement.is_fragment)
     statements = resolve(parsed)
     where = {}
     for statement in statements:

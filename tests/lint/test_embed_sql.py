@@ -12,7 +12,6 @@ TABLES = {"node", "cluster"}
 
 def embed(text, tables=TABLES):
     statements = embed_sql.parse_file("t.sql", text)
-    statements.sort(key=lambda statement: not statement.is_fragment)
     statements = embed_sql.resolve(statements)
     for statement in statements:
         embed_sql.check(statement, tables)
@@ -59,6 +58,12 @@ class Fragments(unittest.TestCase):
         statement, = embed("-- name: t\nSELECT {{fields}} FROM node n WHERE org_id = $1\n"
                            "-- fragment: fields\n-- what all see\nn.id,\n n.name\n")
         self.assertEqual(statement.text, "SELECT n.id,  n.name FROM node n WHERE org_id = $1")
+
+    def test_fragments_may_use_others_but_not_themselves(self):
+        statement, = embed("-- name: t\nSELECT {{a}} FROM node n WHERE org_id = $1\n-- fragment: a\n{{b}}, n.id\n-- fragment: b\nn.name\n")
+        self.assertEqual(statement.text, "SELECT n.name, n.id FROM node n WHERE org_id = $1")
+        with self.assertRaises(embed_sql.Refused):
+            embed("-- name: t\nSELECT {{a}} FROM node n WHERE org_id = $1\n-- fragment: a\n{{a}}\n")
 
     def test_an_unknown_fragment_is_refused(self):
         with self.assertRaises(embed_sql.Refused) as caught:

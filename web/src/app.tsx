@@ -1,0 +1,104 @@
+/* Which view belongs to which address, who may see it, and where the focus goes when it changes. */
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { signedOut } from "./api";
+import { lazy } from "./lazy";
+import { startLive } from "./live";
+import { bindKeys } from "./keys";
+import { match, navigate, path } from "./router";
+import { loadMe, me, meError } from "./session";
+import { ErrorNote, Skeleton } from "./ui/states";
+import { ClustersPage } from "./views/clusters";
+import { ClusterPage } from "./views/cluster";
+import { SignInPage } from "./views/sign-in";
+import { MissingPage } from "./views/missing";
+
+export interface ViewProps {
+  /** what the address holds in place of :id and the like */
+  params: Record<string, string>;
+}
+
+type View = ComponentType<ViewProps>;
+
+const NodePage = lazy<ViewProps>("This node", async () => (await import("./views/node")).NodePage);
+const RepairsPage = lazy<ViewProps>("Approvals", async () => (await import("./views/repairs")).RepairsPage);
+const EventsPage = lazy<ViewProps>("Events", async () => (await import("./views/events")).EventsPage);
+const NewClusterPage = lazy<ViewProps>("This form", async () => (await import("./views/new-cluster")).NewClusterPage);
+
+const ROUTES: readonly [pattern: string, view: View][] = [
+  ["/", ClustersPage],
+  ["/clusters", ClustersPage],
+  ["/clusters/new", NewClusterPage],
+  ["/clusters/:cluster", ClusterPage],
+  ["/clusters/:cluster/:tab", ClusterPage],
+  ["/nodes/:node", NodePage],
+  ["/repairs", RepairsPage],
+  ["/repairs/:repair", RepairsPage],
+  ["/events", EventsPage],
+];
+
+function Current() {
+  for (const [pattern, View] of ROUTES) {
+    const params = match(pattern, path.value);
+    if (params) {
+      return <View params={params} />;
+    }
+  }
+  return <MissingPage />;
+}
+
+/** A new address moves the focus to its heading, once it is there; the first load leaves it alone. */
+function useFocusOnHeading(): void {
+  useEffect(() => {
+    let first = true;
+    return path.subscribe(() => {
+      if (first) {
+        first = false;
+        return;
+      }
+      let tries = 0;
+      const look = () => {
+        const heading = document.querySelector<HTMLElement>("main h1");
+        if (heading) {
+          heading.focus({ preventScroll: true });
+        } else if (tries++ < 120) {
+          requestAnimationFrame(look);
+        }
+      };
+      requestAnimationFrame(look);
+    });
+  }, []);
+}
+
+let live = false;
+
+export function App() {
+  useFocusOnHeading();
+  useEffect(() => {
+    if (path.value !== "/sign-in") {
+      void loadMe();
+    }
+    return bindKeys([
+      { keys: "g c", does: "Go to all clusters", run: () => navigate("/clusters") },
+      { keys: "g a", does: "Go to approvals", run: () => navigate("/repairs") },
+    ]);
+  }, []);
+  useEffect(() => {
+    if (me.value && !live) {
+      live = true;
+      startLive();
+    }
+  }, [me.value]);
+
+  if (path.value === "/sign-in" || signedOut.value) {
+    return <SignInPage />;
+  }
+  if (!me.value) {
+    return (
+      <main id="main" class="alone">
+        {meError.value ? <ErrorNote error={meError.value} what="The console" retry={() => void loadMe()} /> : <Skeleton rows={4} label="the console" />}
+      </main>
+    );
+  }
+  return <Current key={me.value.org.id} />;
+}

@@ -1,0 +1,157 @@
+/* A small chart of one figure over a day: today solid, the day before dotted, missing data hatched. */
+import { useId, useRef } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { clock, moment } from "../time";
+import { gaps, type Day, type Point } from "../views/history";
+import { TimeAxis } from "./page";
+
+const WIDTH = 1000;
+const HEIGHT = 88;
+
+function line(points: Point[], top: number, step: number): { path: string; dots: Point[] } {
+  let path = "";
+  let pen = false;
+  let last = -1;
+  const dots: Point[] = [];
+  points.forEach((point, i) => {
+    if (point.y === null || (pen && point.x - last > step * 1.9)) {
+      pen = false;
+    }
+    if (point.y === null) {
+      return;
+    }
+    const next = points[i + 1];
+    if (!pen && (!next || next.y === null || next.x - point.x > step * 1.9)) {
+      dots.push(point);
+    }
+    path += `${pen ? "L" : "M"}${(point.x * WIDTH).toFixed(1)} ${(HEIGHT - (Math.min(point.y, top) / top) * HEIGHT).toFixed(1)}`;
+    pen = true;
+    last = point.x;
+  });
+  return { path, dots };
+}
+
+/** A round number at or above n for the top of the axis. */
+export function roundTop(n: number): number {
+  if (n <= 0) {
+    return 1;
+  }
+  const unit = 10 ** Math.floor(Math.log10(n));
+  return [1, 2, 4, 5, 8, 10].map((m) => m * unit).find((m) => m >= n) ?? 10 * unit;
+}
+
+export interface ChartProps {
+  title: string;
+  value: string;
+  compare?: string;
+  day: Day;
+  /** the top of the axis, in the figure's unit */
+  top: number;
+  /** how the axis is written; the unit stands at the top only */
+  axis: [top: string, middle: string];
+  format: (value: number) => string;
+  /** of the day, from sample to sample: 0..1 */
+  step: number;
+}
+
+export function Chart(props: ChartProps) {
+  const { day, top, step } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const at = useSignal<number | null>(null);
+  const id = useId();
+  const today = line(day.today, top, step);
+  const before = line(day.before, top, step);
+  const known = day.today.filter((point) => point.y !== null);
+  const read = at.value === null ? null : known.reduce<Point | null>((best, p) => (best && Math.abs(best.x - (at.value ?? 0)) <= Math.abs(p.x - (at.value ?? 0)) ? best : p), null);
+  const ms = (x: number) => day.since + x * (day.until - day.since);
+  const first = known[0];
+  return (
+    <figure class="chart" aria-labelledby={id}>
+      <h3 id={id}>
+        {props.title} <b>{props.value}</b>
+        {props.compare && <span class="hint">{props.compare}</span>}
+      </h3>
+      <div
+        class="plot"
+        ref={box}
+        onPointerMove={(event) => {
+          const width = (box.current?.clientWidth ?? 0) - 40;
+          const x = event.clientX - (box.current?.getBoundingClientRect().left ?? 0);
+          at.value = width > 0 && x >= 0 && x <= width ? x / width : null;
+        }}
+        onPointerLeave={() => (at.value = null)}
+      >
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+          <path class="gl" d={`M0 0H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}`} />
+          <path class="gl zero" d={`M0 ${HEIGHT}H${WIDTH}`} />
+          {gaps(day.today, step).map(([from, to]) => (
+            <rect key={from} class="hatch" x={from * WIDTH} width={(to - from) * WIDTH} height={HEIGHT} />
+          ))}
+          {first && first.x > step * 2.5 && <rect class="hatch" width={first.x * WIDTH} height={HEIGHT} />}
+          {before.path && <path class="ln before" d={before.path} />}
+          {today.path && <path class="ln" d={today.path} />}
+          {today.dots.map((dot) => (
+            <rect key={dot.x} class="dotp" x={dot.x * WIDTH - 2} y={HEIGHT - (Math.min(dot.y ?? 0, top) / top) * HEIGHT - 1.5} width="4" height="3" />
+          ))}
+          {read && <path class="cursor" d={`M${read.x * WIDTH} 0V${HEIGHT}`} />}
+        </svg>
+        <span class="yl full" aria-hidden="true">
+          {props.axis[0]}
+        </span>
+        <span class="yl half" aria-hidden="true">
+          {props.axis[1]}
+        </span>
+        {read && read.y !== null && (
+          <span class="read">
+            {clock(ms(read.x))} <b>{props.format(read.y)}</b>
+          </span>
+        )}
+      </div>
+      <TimeAxis since={day.since} until={day.until} steps={4} />
+      <ChartTable {...props} id={id} />
+    </figure>
+  );
+}
+
+const TABLE_STEPS = 24;
+
+/** The same figures as a table, an hour a row. */
+function ChartTable({ day, format, title }: ChartProps & { id: string }) {
+  const open = useSignal(false);
+  const rows = Array.from({ length: TABLE_STEPS }, (_, i) => {
+    const inside = (points: Point[]) => points.filter((p) => p.y !== null && p.x >= i / TABLE_STEPS && p.x < (i + 1) / TABLE_STEPS).map((p) => p.y as number);
+    const mean = (values: number[]) => (values.length ? format(values.reduce((a, b) => a + b, 0) / values.length) : "no data");
+    return [moment(day.since + (i / TABLE_STEPS) * (day.until - day.since), day.until), mean(inside(day.today)), mean(inside(day.before))] as const;
+  });
+  return (
+    <details class="astable" onToggle={(event) => (open.value = event.currentTarget.open)}>
+      <summary>As a table</summary>
+      {open.value && (
+        <div class="tw" tabIndex={0} role="region" aria-label={`${title}, hour by hour`}>
+          <table class="tbl">
+            <thead>
+              <tr>
+                <th scope="col">From</th>
+                <th scope="col" class="num">
+                  {title}
+                </th>
+                <th scope="col" class="num">
+                  The day before
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map(([from, now, then]) => (
+                <tr key={from}>
+                  <td>{from}</td>
+                  <td class="num">{now}</td>
+                  <td class="num">{then}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </details>
+  );
+}

@@ -1,0 +1,154 @@
+/* A cluster: its sentence, its tabs, and the view of the tab that the address names. */
+import type { ComponentChild, ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import type { ViewProps } from "../app";
+import { count, counted, percent } from "../format";
+import { bindKeys } from "../keys";
+import { lazy } from "../lazy";
+import { navigate } from "../router";
+import { useQuery, type Query } from "../store";
+import { ago, now, parse } from "../time";
+import type { Event, History, Overview } from "../types";
+import { PageSentence, Tabs } from "../ui/page";
+import { Shell } from "../ui/shell";
+import { ErrorNote } from "../ui/states";
+import { MissingPage } from "./missing";
+import { JoinFirstNode } from "./join";
+import { OverviewTab } from "./overview";
+import { comparedToDayBefore, historyPath } from "./history";
+
+export interface TabProps {
+  clusterId: string;
+  overview: Query<Overview>;
+}
+
+const TABS: readonly { path: string; label: string; key: string; view: ComponentType<TabProps> }[] = [
+  { path: "", label: "Overview", key: "o", view: OverviewTab },
+  { path: "nodes", label: "Nodes", key: "n", view: lazy<TabProps>("Nodes", async () => (await import("./nodes")).NodesTab) },
+  { path: "checks", label: "Health checks", key: "h", view: lazy<TabProps>("Health checks", async () => (await import("./checks")).ChecksTab) },
+  { path: "repairs", label: "Repairs", key: "r", view: lazy<TabProps>("Repairs", async () => (await import("./repairs")).RepairsTab) },
+  { path: "events", label: "Events", key: "e", view: lazy<TabProps>("Events", async () => (await import("./events")).EventsTab) },
+];
+
+const BAD_NEWS = /^(?:incident\.opened|repair\.failed|repair\.unknown)$/;
+
+/** The last change in words; the node's name is a link and is not said twice. */
+function lastChange(event: Event): ComponentChild {
+  const at = parse(event.at);
+  const rest = event.node_name && event.summary.startsWith(event.node_name) ? event.summary.slice(event.node_name.length).replace(/^[:,]?\s*/, "") : event.summary;
+  return (
+    <>
+      <b>{at === null ? "" : ago(at, now.value)}</b>{" "}
+      {event.node_id && event.node_name ? (
+        <>
+          <a href={`/nodes/${event.node_id}`}>{event.node_name}</a> {rest}
+        </>
+      ) : (
+        event.summary
+      )}
+    </>
+  );
+}
+
+/** Of the recent changes, the one worth a place in the sentence: the newest fault, else the newest. */
+function headline(overview: Overview): Event | null {
+  const hour = now.peek() - 3_600_000;
+  const recent = overview.changes.filter((event) => (parse(event.at) ?? 0) > hour);
+  return recent.find((event) => BAD_NEWS.test(event.type)) ?? overview.last_change ?? overview.changes[0] ?? null;
+}
+
+export function clusterSentence(overview: Overview, history: History | null): { parts: ComponentChild[]; announce: string } {
+  const rollup = overview.rollup;
+  if (!rollup || rollup.nodes === 0) {
+    const created = parse(overview.cluster.created_at);
+    return {
+      parts: [<b>No node has joined yet</b>, `${overview.cluster.name} was added ${created === null ? "" : ago(created)}`],
+      announce: "No node has joined yet",
+    };
+  }
+  const healthy = `${count(rollup.states.healthy)} of ${counted(rollup.nodes, "node")} healthy`;
+  const change = headline(overview);
+  const compared = history ? comparedToDayBefore(history) : null;
+  const silent = rollup.gpus_read < rollup.gpus ? rollup.gpus - rollup.gpus_read : 0;
+  const used =
+    rollup.gpu_busy_ratio == null ? (
+      rollup.gpus === 0 ? (
+        <>
+          <b>{percent(rollup.cpu_ratio)} CPU busy</b>, no GPU seen
+        </>
+      ) : (
+        <>
+          <b>GPU use unknown</b>, {counted(rollup.gpus, "GPU")} not read
+        </>
+      )
+    ) : (
+      <>
+        <b>{percent(rollup.gpu_busy_ratio)} GPU busy</b>
+        {compared ? `, ${compared}` : silent ? `, from ${count(rollup.gpus_read)} of ${counted(rollup.gpus, "GPU")}` : ""}
+      </>
+    );
+  return {
+    parts: [<b>{healthy}</b>, used, change ? lastChange(change) : "no change yet"],
+    announce: `${healthy}. ${change?.summary ?? ""}`,
+  };
+}
+
+export function ClusterPage({ params }: ViewProps) {
+  const clusterId = params.cluster ?? "";
+  const tab = TABS.find((one) => one.path === (params.tab ?? ""));
+  const overview = useQuery<Overview>(`/clusters/${clusterId}/overview`, {
+    samplesOf: clusterId,
+    events: (_, event) => event.cluster_id === clusterId,
+  });
+  const history = useQuery<History>(historyPath(clusterId), { everyMs: 300_000 });
+  const data = overview.data.value;
+  const name = data?.cluster.name;
+  useEffect(() => {
+    document.title = `${tab && tab.path ? `${tab.label} · ` : ""}${name ?? "Cluster"} · Muster`;
+  }, [name, tab]);
+  const base = `/clusters/${clusterId}`;
+  useEffect(
+    () =>
+      bindKeys(
+        TABS.map((one) => ({
+          keys: `g ${one.key}`,
+          does: `Go to ${one.label}`,
+          run: () => navigate(one.path ? `${base}/${one.path}` : base),
+        })),
+      ),
+    [base],
+  );
+  if (!tab || overview.error.value?.status === 404 || overview.error.value?.status === 400) {
+    return <MissingPage />;
+  }
+  const counts: Record<string, string | undefined> = {
+    nodes: data?.rollup ? count(data.rollup.nodes) : undefined,
+    repairs: data ? count(data.waiting_count) : undefined,
+  };
+  const sentence = data ? clusterSentence(data, history.data.value) : { parts: [overview.error.value ? "This cluster" : "…"], announce: "" };
+  const empty = data !== null && (data.rollup?.nodes ?? 0) === 0 && (tab.path === "" || tab.path === "nodes");
+  const View = tab.view;
+  return (
+    <Shell scope={{ clusterId, ...(name ? { clusterName: name } : {}) }}>
+      <PageSentence parts={sentence.parts} announce={sentence.announce} />
+      <Tabs
+        label="Cluster"
+        tabs={TABS.map((one) => ({
+          href: one.path ? `${base}/${one.path}` : base,
+          label: one.label,
+          count: counts[one.path],
+          current: one === tab,
+        }))}
+      />
+      {data === null && overview.error.value ? (
+        <div class="sec">
+          <ErrorNote error={overview.error.value} what="This cluster" query={overview as Query<unknown>} />
+        </div>
+      ) : empty ? (
+        <JoinFirstNode clusterId={clusterId} />
+      ) : (
+        <View key={tab.path} clusterId={clusterId} overview={overview} />
+      )}
+    </Shell>
+  );
+}

@@ -1,0 +1,296 @@
+/* Overview: is it healthy, is it used, what happened, and is it set up as wanted. */
+import type { ComponentChildren } from "preact";
+import { withQuery } from "../api";
+import { action, count, counted, mebibytesOf, megabits, NO_DATA, percent, sentence, watts } from "../format";
+import { useQuery } from "../store";
+import { clock, DAY, now, parse, serverNow } from "../time";
+import type { Drift, EventStrip, History, Overview, Repair, Rollup, WorstNode } from "../types";
+import { Chart, roundTop } from "../ui/chart";
+import { Mark, markKind, STATE_WORD, StateBar, StateCounts, StateMark } from "../ui/marks";
+import { FactList, Nothing, Section, Time, type Fact } from "../ui/page";
+import { Loaded } from "../ui/states";
+import { Table } from "../ui/table";
+import { notHealthy } from "../ui/verdict";
+import type { TabProps } from "./cluster";
+import { Changes, KindKey, Strip } from "./happened";
+import { comparedToDayBefore, historyPath, lastKnown, peak, splitDays } from "./history";
+
+const NOT_HEALTHY_QUERY = "state:unhealthy state:repairing state:starting state:pending state:paused state:unknown";
+
+function nodesHref(clusterId: string, filter: string): string {
+  return `/clusters/${clusterId}/nodes?q=${encodeURIComponent(filter).replace(/%3A/g, ":").replace(/%20/g, "+")}`;
+}
+
+function seenWords(rollup: Rollup): string {
+  const at = parse(rollup.at);
+  const late = rollup.nodes - rollup.seen_20s;
+  const when = at === null ? "" : `${clock(at, true)}, `;
+  return late <= 0 ? `${when}every node seen in the last 20 s` : `${when}every node seen in the last 20 s but ${count(late)}`;
+}
+
+function Health({ overview, clusterId }: { overview: Overview; clusterId: string }) {
+  const rollup = overview.rollup as Rollup;
+  return (
+    <Section title="Health" hint={seenWords(rollup)}>
+      <StateBar states={rollup.states} />
+      <StateCounts rollup={rollup} href={(filter) => nodesHref(clusterId, filter)} />
+    </Section>
+  );
+}
+
+function recommended(node: WorstNode): ComponentChildren {
+  if (node.repair_id) {
+    return (
+      <a href={`/repairs/${node.repair_id}`} class="nw">
+        {sentence(action(node.action ?? "repair"))}…
+      </a>
+    );
+  }
+  return node.action && node.action !== "none" ? <span class="t2">{sentence(action(node.action))}</span> : <Nothing />;
+}
+
+function Worst({ overview, clusterId }: { overview: Overview; clusterId: string }) {
+  const n = overview.rollup ? notHealthy(overview.rollup) : 0;
+  return (
+    <Section title="Worst nodes" end={n > 0 && <a href={nodesHref(clusterId, NOT_HEALTHY_QUERY)}>All {count(n)} not healthy</a>}>
+      {overview.worst.length === 0 ? (
+        <p class="t3">Every node is healthy.</p>
+      ) : (
+        <>
+          <Table
+            name="Worst nodes"
+            class="desk"
+            rows={overview.worst}
+            rowKey={(node) => node.node_id}
+            columns={[
+              {
+                key: "name",
+                head: "Node",
+                cell: (node) => (
+                  <StateMark state={node.state} warning={node.warning}>
+                    <a class="name" href={`/nodes/${node.node_id}`}>
+                      {node.name}
+                    </a>
+                  </StateMark>
+                ),
+              },
+              { key: "why", head: "Why", class: "why", cell: (node) => node.reason || <Nothing>no reason given</Nothing> },
+              { key: "since", head: "Since", number: true, class: "nw", cell: (node) => <Time iso={node.state_since} /> },
+              { key: "do", head: "Recommended", cell: recommended },
+            ]}
+          />
+          <ul class="mobile mlist">
+            {overview.worst.map((node) => (
+              <li key={node.node_id}>
+                <a class="r" href={`/nodes/${node.node_id}`}>
+                  <Mark kind={markKind(node.state, node.warning)} label={STATE_WORD[markKind(node.state, node.warning)]} />
+                  <b>{node.name}</b>
+                  <span class="t3 s12">
+                    <Time iso={node.state_since} />
+                  </span>
+                  <span class="sub">
+                    {node.reason || "no reason given"}
+                    {node.action && node.action !== "none" ? ` · ${action(node.action)}` : ""}
+                  </span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </Section>
+  );
+}
+
+function touches(repair: Repair): string {
+  const plan = repair.plan;
+  const parts: string[] = [];
+  if (repair.reason) {
+    parts.push(repair.reason);
+  }
+  if (plan?.loses) {
+    parts.push(plan.loses);
+  }
+  if (plan && plan.capacity.healthy_after !== plan.capacity.healthy_before) {
+    parts.push(`capacity falls to ${counted(plan.capacity.healthy_after, "node")}`);
+  }
+  return parts.join("; ");
+}
+
+function Waiting({ overview, clusterId }: { overview: Overview; clusterId: string }) {
+  const more = overview.waiting_count - overview.waiting.length;
+  return (
+    <Section title="Waiting for approval" hint={overview.waiting.some((one) => one.deadline_at) ? "time left" : overview.waiting.length > 0 && "waiting for"} end={<a href={`/clusters/${clusterId}/repairs`}>All repairs</a>}>
+      {overview.waiting.length === 0 ? (
+        <p class="t3">Nothing waits for approval.</p>
+      ) : (
+        <ul class="rows waits">
+          {overview.waiting.map((repair) => (
+            <li key={repair.id}>
+              <span class="t3 nw">{repair.deadline_at ? <Time iso={repair.deadline_at} form="left" /> : <Time iso={repair.created_at} />}</span>
+              <span>
+                <a href={`/repairs/${repair.id}`}>
+                  {sentence(action(repair.action))} {repair.node_name}…
+                </a>
+                <span class="sub">{touches(repair)}</span>
+              </span>
+            </li>
+          ))}
+          {more > 0 && (
+            <li>
+              <span />
+              <a href={`/clusters/${clusterId}/repairs`}>{count(more)} more</a>
+            </li>
+          )}
+        </ul>
+      )}
+    </Section>
+  );
+}
+
+function Charts({ history, rollup }: { history: History; rollup: Rollup }) {
+  const until = serverNow();
+  const stepOf = history.at.length > 1 ? (history.at[1] ?? 0) - (history.at[0] ?? 0) : 300;
+  const step = (stepOf * 1000) / DAY;
+  const busy = splitDays(history.at, rollup.gpus > 0 ? history.gpu_busy_ratio : history.cpu_ratio, until);
+  const memory = splitDays(history.at, history.gpu_mem_ratio, until);
+  const net = splitDays(history.at, history.net_mbps, until);
+  const top = roundTop(Math.max(1, peak(net.today) ?? 0, peak(net.before) ?? 0));
+  const lastNet = lastKnown(net.today)?.y ?? null;
+  const highest = peak(net.today);
+  const compared = comparedToDayBefore(history, until);
+  const share = (value: number) => percent(value);
+  const partial = rollup.gpus_read < rollup.gpus ? `from ${count(rollup.gpus_read)} of ${counted(rollup.gpus, "GPU")}` : null;
+  return (
+    <div class="cols three">
+      {rollup.gpus > 0 ? (
+        <Chart title="GPU busy" value={percent(rollup.gpu_busy_ratio)} compare={partial ?? compared ?? ""} day={busy} top={1} axis={["100 %", "50"]} format={share} step={step} />
+      ) : (
+        <Chart title="CPU busy" value={percent(rollup.cpu_ratio)} compare="no GPU seen" day={busy} top={1} axis={["100 %", "50"]} format={share} step={step} />
+      )}
+      {rollup.gpus > 0 ? (
+        <Chart
+          title="GPU memory"
+          value={rollup.gpu_mem_total_mib ? percent(rollup.gpu_mem_used_mib / rollup.gpu_mem_total_mib) : NO_DATA}
+          compare={rollup.gpu_mem_total_mib ? mebibytesOf(rollup.gpu_mem_used_mib, rollup.gpu_mem_total_mib) : ""}
+          day={memory}
+          top={1}
+          axis={["100 %", "50"]}
+          format={share}
+          step={step}
+        />
+      ) : (
+        <figure class="chart">
+          <h3>
+            Memory <b>{rollup.mem_total_mib ? percent(rollup.mem_used_mib / rollup.mem_total_mib) : NO_DATA}</b>
+            <span class="hint">{rollup.mem_total_mib ? mebibytesOf(rollup.mem_used_mib, rollup.mem_total_mib) : ""}</span>
+          </h3>
+          <p class="t3 s12 gap8">The history of memory is kept for GPUs only.</p>
+        </figure>
+      )}
+      <Chart
+        title="Network, per node"
+        value={megabits(lastNet)}
+        compare={highest === null ? "" : `peak ${megabits(highest)}`}
+        day={net}
+        top={top}
+        axis={[megabits(top), megabits(top / 2).replace(/ .*/, "")]}
+        format={megabits}
+        step={step}
+      />
+    </div>
+  );
+}
+
+function Use({ clusterId, rollup }: { clusterId: string; rollup: Rollup }) {
+  const history = useQuery<History>(historyPath(clusterId), { everyMs: 300_000 });
+  const before = history.data.value && (history.data.value.at[0] ?? Infinity) * 1000 < now.value - DAY - 3_600_000;
+  return (
+    <Section title="Use" hint={`last 24 h; ${before ? "dotted: the day before; " : ""}hatched: no data`}>
+      <Loaded query={history} what="The history of use" rows={4} stillWorks="The figures above are up to date.">
+        {(data) => <Charts history={data} rollup={rollup} />}
+      </Loaded>
+    </Section>
+  );
+}
+
+function Happened({ overview, clusterId }: { overview: Overview; clusterId: string }) {
+  const strip = useQuery<EventStrip>(`/clusters/${clusterId}/events-strip?buckets=96`, { events: (_, event) => event.cluster_id === clusterId, everyMs: 300_000 });
+  const events = strip.data.value?.buckets.reduce((sum, b) => sum + b.fault + b.warning + b.repair + b.state + b.check + b.other, 0);
+  const href = (since: string, until: string) => withQuery(`/clusters/${clusterId}/events`, { since, until });
+  return (
+    <Section title="What happened" hint={<KindKey />} end={<a href={`/clusters/${clusterId}/events`}>{events ? `All ${counted(events, "event")}` : "All events"}</a>}>
+      <Loaded query={strip} what="The timeline" rows={2}>
+        {(data) => <Strip strip={data} href={href} />}
+      </Loaded>
+      <Changes events={overview.changes} rows={12} />
+    </Section>
+  );
+}
+
+function drifted(drift: Drift[], field: string, clusterId: string): ComponentChildren {
+  const found = drift.find((one) => one.field === field);
+  const others = found?.seen.filter((one) => one.value !== found.wanted).reduce((sum, one) => sum + one.nodes, 0) ?? 0;
+  if (!found || others === 0) {
+    return null;
+  }
+  const words = found.seen
+    .filter((one) => one.value !== found.wanted)
+    .map((one) => `${one.value || "unknown"} on ${counted(one.nodes, "node")}`)
+    .join(", ");
+  return (
+    <>
+      {" "}
+      <a class="drift" href={`/clusters/${clusterId}/nodes`} title={words}>
+        {counted(others, "node")} {others === 1 ? "differs" : "differ"}
+      </a>
+      <span class="sub">{words}</span>
+    </>
+  );
+}
+
+const SCHEDULERS: Record<string, string> = { slurm: "Slurm", kubernetes: "Kubernetes" };
+
+function Configuration({ overview, clusterId }: { overview: Overview; clusterId: string }) {
+  const { cluster, drift, rollup } = overview;
+  const gpus = rollup?.gpus ?? 0;
+  const perNode = cluster.gpus_per_node ? `, ${cluster.gpus_per_node} per node` : "";
+  const unset = <Nothing>not set</Nothing>;
+  const facts: Fact[] = [
+    ["Region", cluster.region || unset],
+    ["GPUs", gpus || cluster.gpu_type ? `${count(gpus)} × ${cluster.gpu_type || "GPU"}${perNode}` : <Nothing>none seen</Nothing>],
+    ["Driver", <>{cluster.driver_version || unset}{drifted(drift, "driver_version", clusterId)}</>],
+    ["Network", cluster.network || unset],
+    ["OS image", <>{cluster.os_image || unset}{drifted(drift, "os_image", clusterId)}</>],
+    ["Scheduler", SCHEDULERS[cluster.scheduler ?? ""] ?? <Nothing>none</Nothing>],
+    ["Rate", cluster.billing_rate === null ? unset : `${cluster.billing_currency ?? ""} ${cluster.billing_rate} per GPU-hour`],
+    ["Power", rollup?.power_w == null ? <Nothing>{NO_DATA}</Nothing> : watts(rollup.power_w)],
+    ["Repairs", `begin within ${Math.round(cluster.begin_within_seconds / 60)} min of approval, back within ${Math.round(cluster.rejoin_within_seconds / 60)} min, healthy for ${Math.round(cluster.healthy_delay_seconds / 60)} min`],
+  ];
+  return (
+    <Section title="Configuration">
+      <FactList wide facts={facts} />
+    </Section>
+  );
+}
+
+export function OverviewTab({ clusterId, overview }: TabProps) {
+  return (
+    <Loaded query={overview} what="The overview" rows={8}>
+      {(data) => (
+        <>
+          {data.rollup && <Health overview={data} clusterId={clusterId} />}
+          <div class="cols aside">
+            <Worst overview={data} clusterId={clusterId} />
+            <Waiting overview={data} clusterId={clusterId} />
+          </div>
+          {data.rollup && <Use clusterId={clusterId} rollup={data.rollup} />}
+          <div class="cols aside">
+            <Happened overview={data} clusterId={clusterId} />
+            <Configuration overview={data} clusterId={clusterId} />
+          </div>
+        </>
+      )}
+    </Loaded>
+  );
+}

@@ -21,6 +21,7 @@ struct loading {
     const struct config_key *keys;
     size_t count;
     char **texts; /* per key: the latest text, owned; NULL = the fallback */
+    bool *seen;   /* per key: it stood in the file */
     char *error;
     size_t error_cap;
 };
@@ -148,8 +149,7 @@ static bool take_text(struct loading *loading, const struct config_key *key, str
     return apply(loading, key, copy, where, false);
 }
 
-static bool take_line(struct loading *loading, const char *file, size_t number, struct str line,
-                      bool *seen)
+static bool take_line(struct loading *loading, const char *file, size_t number, struct str line)
 {
     const struct config_key *key;
     struct str name;
@@ -169,17 +169,16 @@ static bool take_line(struct loading *loading, const char *file, size_t number, 
         return refuse(loading, "%s: there is no key \"%.*s\"", where,
                       (int)(name.len > NAME_MAX_BYTES ? NAME_MAX_BYTES : name.len), name.ptr);
     }
-    if (seen[key - loading->keys]) {
+    if (loading->seen[key - loading->keys]) {
         return refuse(loading, "%s: %s was already set in this file", where, key->name);
     }
-    seen[key - loading->keys] = true;
+    loading->seen[key - loading->keys] = true;
     return take_text(loading, key, str_trim(line), where);
 }
 
 static bool load_file(struct loading *loading, const struct config_source *source)
 {
     CLEANUP(buf_free) struct buf data = {0};
-    CLEANUP(cleanup_free) bool *seen = NULL;
     struct str rest;
     struct str line;
     int error;
@@ -194,13 +193,9 @@ static bool load_file(struct loading *loading, const struct config_source *sourc
     if (error != 0) {
         return refuse(loading, "%.280s: cannot be read: %s", source->file, strerrordesc_np(error));
     }
-    seen = calloc(loading->count + 1, sizeof(*seen));
-    if (seen == NULL) {
-        abort();
-    }
     rest = buf_str(&data);
     for (size_t number = 1; str_split(&rest, '\n', &line); number++) {
-        if (!take_line(loading, source->file, number, line, seen)) {
+        if (!take_line(loading, source->file, number, line)) {
             return false;
         }
     }
@@ -232,7 +227,10 @@ static bool make_key_name(struct str from, bool upper, char name[NAME_MAX_BYTES 
         if (upper && c >= 'A' && c <= 'Z') {
             c = (char)(c + ('a' - 'A'));
         }
-        name[i] = !upper && c == '-' ? '_' : c;
+        if (!upper && c == '-') {
+            c = '_';
+        }
+        name[i] = c;
     }
     name[from.len] = '\0';
     return true;
@@ -362,7 +360,8 @@ bool config_load(const struct config_key *keys, size_t count, const struct confi
     assert(error_cap > 0);
     error[0] = '\0';
     loading.texts = calloc(count + 1, sizeof(*loading.texts));
-    if (loading.texts == NULL) {
+    loading.seen = calloc(count + 1, sizeof(*loading.seen));
+    if (loading.texts == NULL || loading.seen == NULL) {
         abort();
     }
     loaded = load_file(&loading, source) && load_environment(&loading, source) &&
@@ -371,6 +370,7 @@ bool config_load(const struct config_key *keys, size_t count, const struct confi
         free(loading.texts[i]);
     }
     free(loading.texts);
+    free(loading.seen);
     return loaded;
 }
 

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -86,7 +87,8 @@ bool crypto_unhex(struct str text, uint8_t *data, size_t len)
         }
     }
     for (size_t i = 0; i < len; i++) {
-        data[i] = (uint8_t)(hex_value(text.ptr[2 * i]) << 4 | hex_value(text.ptr[2 * i + 1]));
+        data[i] = (uint8_t)((unsigned)hex_value(text.ptr[2 * i]) << 4 |
+                            (unsigned)hex_value(text.ptr[2 * i + 1]));
     }
     return true;
 }
@@ -170,13 +172,14 @@ bool crypto_unb64(struct str text, void *data, size_t cap, size_t *ret_len)
 
 void crypto_token(const char *prefix, char *text)
 {
-    size_t len = strlen(prefix);
+    char encoded[44];
     uint8_t secret[32];
 
     crypto_random(secret, sizeof(secret));
-    memcpy(text, prefix, len);
-    crypto_b64(secret, sizeof(secret), text + len);
+    crypto_b64(secret, sizeof(secret), encoded);
+    (void)snprintf(text, strlen(prefix) + sizeof(encoded), "%s%s", prefix, encoded);
     OPENSSL_cleanse(secret, sizeof(secret));
+    OPENSSL_cleanse(encoded, sizeof(encoded));
 }
 
 struct ed25519 {

@@ -10,7 +10,7 @@
 
 #define DEFAULT_STR_BYTES 255
 #define DEFAULT_LIST_ITEMS 100
-#define DEFAULT_JSON_BYTES (16 * 1024)
+#define DEFAULT_JSON_BYTES ((int64_t)16 * 1024)
 
 void decode_fail(struct decoding *decoding, struct place place, const char *code,
                  const char *detail)

@@ -75,7 +75,7 @@ struct decode_errors {
 enum err decode_body(struct arena *arena, struct str body, const struct field *fields, void *out,
                      struct decode_errors *errors, const char **ret_detail) MUST_CHECK;
 /* Query string without '?'; percent-decoding is strict, %00 is refused, '+' is a space; a repeated
- * parameter is a duplicate unless FIELD_STR_LIST. ERR_BAD_REQUEST (encoding; errors->items[0] says
+ * parameter is a duplicate unless FIELD_STR_LIST. ERR_BAD_REQUEST (encoding; then one error says
  * where), ERR_INVALID_FIELDS, or 0. FIELD_JSON and FIELD_NULLABLE make no sense here. */
 enum err decode_query(struct arena *arena, struct str query, const struct field *fields, void *out,
                       struct decode_errors *errors) MUST_CHECK;

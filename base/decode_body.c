@@ -439,6 +439,11 @@ enum err decode_body(struct arena *arena, struct str body, const struct field *f
         *ret_detail = "The body is empty; a JSON object is expected.";
         return ERR_BAD_JSON;
     }
+    if (holds_nul(body)) {
+        /* jansson passes over a NUL byte behind a number. */
+        *ret_detail = "The body holds a NUL byte.";
+        return ERR_BAD_JSON;
+    }
     if (is_too_deep(body)) {
         *ret_detail = "The body is nested deeper than 32 levels.";
         return ERR_BAD_JSON;

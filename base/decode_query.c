@@ -149,6 +149,8 @@ static bool take_pair(struct decoding *decoding, struct str pair, bool *seen)
         error = percent_decode(decoding->arena, value, &value);
     }
     if (error != NULL) {
+        /* The caller is to see this one alone. */
+        *decoding->errors = (struct decode_errors){0};
         decode_fail(decoding, place, "invalid_format", error);
         return false;
     }
@@ -206,9 +208,6 @@ enum err decode_query(struct arena *arena, struct str query, const struct field 
             return ERR_BAD_REQUEST;
         }
         if (!take_pair(&decoding, pair, seen)) {
-            /* The broken one must be the first that the caller sees. */
-            errors->items[0] = errors->items[errors->count - 1];
-            errors->count = 1;
             return ERR_BAD_REQUEST;
         }
     }

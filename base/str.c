@@ -23,7 +23,10 @@ bool str_eq_c(struct str a, const char *b)
 
 static char to_lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    if (c >= 'A' && c <= 'Z') {
+        return (char)(c + ('a' - 'A'));
+    }
+    return c;
 }
 
 bool str_eq_nocase(struct str a, struct str b)

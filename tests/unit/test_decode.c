@@ -283,6 +283,7 @@ Test(decode, a_nul_in_text_is_refused_everywhere)
     cr_assert_eq(decode(STR("{\"name\":\"a\",\"any\":{\"\\u0000\":1}}")), ERR_INVALID_FIELDS);
     cr_assert_str_eq(errors.items[0].code, "invalid_format");
     cr_assert_eq(decode(STR("{\"name\":\"a\0b\"}")), ERR_BAD_JSON, "a bare NUL is no JSON");
+    cr_assert_eq(decode(STR("{\"name\":\"a\",\"limit\":5\0}")), ERR_BAD_JSON);
     cr_assert_eq(decode(STR("{\"state\":\"healthy\\u0000\",\"name\":\"a\"}")), ERR_INVALID_FIELDS);
     cr_assert_str_eq(seen_errors(), "#/state not_allowed");
 }
@@ -358,6 +359,7 @@ Test(decode, all_errors_of_a_query_name_their_parameter)
 
 Test(decode, a_query_with_broken_encoding_is_a_bad_request)
 {
+    CLEANUP(buf_free) struct buf many = {0};
     static const char *const bad[] = {"q=%",   "q=%4",     "q=%zz", "q=%00",   "%00=1",
                                       "q=%ff", "q=%c0%80", "=1",    "q=a&q%=1"};
 
@@ -365,6 +367,13 @@ Test(decode, a_query_with_broken_encoding_is_a_bad_request)
         cr_assert_eq(query(str_of(bad[i])), ERR_BAD_REQUEST, "%s", bad[i]);
         cr_assert_eq(errors.count, 1, "%s", bad[i]);
     }
+    for (int i = 0; i < 20; i++) {
+        buf_printf(&many, "x%d=1&", i);
+    }
+    buf_add_c(&many, "q=%");
+    cr_assert_eq(query(buf_str(&many)), ERR_BAD_REQUEST);
+    cr_assert_str_eq(seen_errors(), "q invalid_format", "also behind many other errors");
+    cr_assert_eq(errors.dropped, 0);
 }
 
 Test(decode, too_many_parameters_are_a_bad_request)

@@ -157,8 +157,8 @@ struct db_loop *db_loop_new(void);
 void db_loop_free(struct db_loop *loop);
 /*
  * Ends with 0, with an error of db_exec's list, or ERR_OVERLOADED (more than 4,096 calls wait).
- * Whatever happens to the database, done is called about 5 s after this at the latest, and at once
- * while the database has been away for longer than that. After a lost connection reads run once
+ * Whatever happens to the database, done is called about 5 s after this at the latest, and after
+ * 1 s while the database has been away for longer than 5 s. After a lost connection reads run once
  * more; a verb that was sent ends with ERR_UNAVAILABLE, since nobody knows whether it took effect
  * (its caller repeats it with the same idempotency key).
  */

@@ -64,11 +64,18 @@ static void break_link(struct link *link, const char *what)
     }
 }
 
-/* libpq prints notices to standard error unless told otherwise. */
-static void ignore_notice(void *ctx, const PGresult *result)
+/*
+ * libpq prints notices to standard error unless told otherwise. An idle connection learns by one of
+ * them (57P01: the server stops) that it must not be used any more, before the socket is closed.
+ */
+static void take_notice(void *ctx, const PGresult *result)
 {
-    (void)ctx;
-    (void)result;
+    struct link *link = ctx;
+    const char *code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (code != NULL && strncmp(code, "57P", 3) == 0) {
+        failure_describe(result, "idle", link->error, sizeof(link->error));
+        link->broken = true;
+    }
 }
 
 void link_connect(struct link *link)
@@ -80,7 +87,7 @@ void link_connect(struct link *link)
         link_close(link);
         return;
     }
-    PQsetNoticeReceiver(link->pg, ignore_notice, NULL);
+    PQsetNoticeReceiver(link->pg, take_notice, link);
     link->state = LINK_CONNECTING;
     link->polling = PGRES_POLLING_WRITING;
     link->deadline_us = clock_mono_us() + DB_CONNECT_US;
@@ -242,6 +249,8 @@ void link_read(struct link *link)
 {
     if (!link->broken && PQconsumeInput(link->pg) != 1) {
         break_link(link, "receive");
+    } else if (link->count == 0) {
+        (void)PQisBusy(link->pg); /* looks at what came unasked, see take_notice */
     }
 }
 
@@ -251,6 +260,18 @@ static void drop_head(struct link *link)
     link->count--;
     link->ends = 0;
     link->progress_us = clock_mono_us();
+}
+
+/* Where one statement is gone or stale, others are: after a reset of the session, after a
+ * migration. */
+static void forget_prepared(struct link *link)
+{
+    for (size_t slot = 0; slot < COUNTOF(link->prepared); slot++) {
+        if (link->prepared[slot] == LINK_PREPARED) {
+            link->prepared[slot] = LINK_NOT_PREPARED;
+            link->generation[slot]++;
+        }
+    }
 }
 
 /* Keeps a failure for the statement that it belongs to. */
@@ -265,8 +286,7 @@ static void note_failure(struct link *link, const struct link_sent *sent)
         link->broken = true;
     }
     if (failure.retry == RETRY_PREPARE) {
-        link->prepared[sent->slot] = LINK_NOT_PREPARED;
-        link->generation[sent->slot]++;
+        forget_prepared(link);
     }
     if (!link->unit_failed) {
         link->unit_failed = true;

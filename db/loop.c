@@ -9,6 +9,7 @@
 #include "db/link.h"
 
 #define CALL_US 5000000   /* a caller has left by then */
+#define AWAY_US 1000000   /* while the database is away: one try to connect, see BACKOFF_LAST_MS */
 #define WAITING_MAX 4096u /* above the connections of one loop; more is refused */
 #define CHECK_MS 100      /* how often overdue calls are looked for */
 #define BACKOFF_FIRST_MS 50
@@ -334,7 +335,7 @@ static void expire(struct db_loop *loop)
     for (size_t i = 0; i < COUNTOF(loop->lanes); i++) {
         struct lane *lane = &loop->lanes[i];
         bool is_away = lane->link->state != LINK_UP && now_us - lane->down_us > CALL_US;
-        expire_queue(loop, &lane->waiting, is_away ? INT64_MAX : now_us - CALL_US);
+        expire_queue(loop, &lane->waiting, now_us - (is_away ? AWAY_US : CALL_US));
         expire_sent(lane, now_us - CALL_US);
     }
 }

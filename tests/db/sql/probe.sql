@@ -42,3 +42,8 @@ SELECT p.runs FROM probe p WHERE p.key = $1;
 -- scope: global
 SELECT $1::text AS a_text, $2::uuid AS a_uuid, $3::bigint AS a_number, $4::boolean AS a_bool, $5::bytea AS a_bytes,
        $6::timestamptz AS a_time, $7::float8 AS a_double;
+
+-- The session's prepared statements are gone, as after a pooler's reset.
+-- name: probe_forget
+-- scope: global
+DEALLOCATE ALL;

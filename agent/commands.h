@@ -1,0 +1,7 @@
+/* The subcommands of muster-agent: each takes what follows its name and returns the exit status. */
+#ifndef AGENT_COMMANDS_H
+#define AGENT_COMMANDS_H
+
+int command_classify(int argc, char **argv);
+
+#endif

@@ -10,17 +10,18 @@ e.seq, e.at, e.type, e.severity, e.cluster_id, e.node_id, e.incident_id, e.repai
 
 -- fragment: event_filter
 e.org_id = $1 AND ($4::text[] IS NULL OR e.type = ANY ($4)) AND ($5::text[] IS NULL OR e.severity = ANY ($5))
-AND e.at >= coalesce($6::timestamptz, '-infinity') AND e.at < coalesce($7::timestamptz, 'infinity')
+AND e.at >= CASE WHEN $6::timestamptz IS NULL THEN '-infinity' ELSE $6 END
+AND e.at < CASE WHEN $7::timestamptz IS NULL THEN 'infinity' ELSE $7 END
 
 -- The cursor is "microseconds:seq" of the last row.
 -- fragment: event_cursor_at
-coalesce(CASE WHEN $10::text ~ '^[0-9]{1,16}:[0-9]{1,18}$'
-              THEN timestamptz 'epoch' + split_part($10, ':', 1)::bigint * interval '1 microsecond' END, 'infinity')
+CASE WHEN $10::text ~ '^[0-9]{1,16}:[0-9]{1,18}$'
+     THEN timestamptz 'epoch' + split_part($10, ':', 1)::bigint * interval '1 microsecond' ELSE 'infinity' END
 
 -- The first condition chooses partitions, the second the place.
 -- fragment: event_place
 e.at <= {{event_cursor_at}} AND (e.at, e.seq) < ({{event_cursor_at}},
-  coalesce(CASE WHEN $10 ~ '^[0-9]{1,16}:[0-9]{1,18}$' THEN split_part($10, ':', 2)::bigint END, 9223372036854775807))
+  CASE WHEN $10 ~ '^[0-9]{1,16}:[0-9]{1,18}$' THEN split_part($10, ':', 2)::bigint ELSE 9223372036854775807 END)
 
 -- fragment: event_page
 SELECT CASE WHEN $2::uuid IS NOT NULL AND NOT EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $2) THEN 404 ELSE 200 END AS status,
@@ -62,7 +63,7 @@ WITH page AS MATERIALIZED (
 WITH page AS MATERIALIZED (
   SELECT {{event_columns}} FROM event e
    WHERE {{event_filter}} AND ($2::uuid IS NULL OR e.cluster_id = $2) AND ($3::uuid IS NULL OR e.node_id = $3)
-     AND e.seq > greatest($8::bigint, CASE WHEN $10::text ~ '^[0-9]{1,18}$' THEN $10::bigint END)
+     AND e.seq > CASE WHEN $10::text ~ '^[0-9]{1,18}$' THEN $10::bigint ELSE $8::bigint END
    ORDER BY e.seq LIMIT $9::int + 1
 )
 SELECT CASE WHEN $2::uuid IS NOT NULL AND NOT EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $2) THEN 404 ELSE 200 END AS status,

@@ -24,7 +24,7 @@ r.created_at, r.ended_at, r.version
 -- fragment: incident_filter
 i.org_id = $1 AND ($4::text IS NULL OR (i.closed_at IS NULL) = ($4 = 'open')) AND ($5::text[] IS NULL OR i.check_id = ANY ($5))
 AND ($6::timestamptz IS NULL OR i.closed_at IS NULL OR i.closed_at >= $6) AND ($7::timestamptz IS NULL OR i.first_at < $7)
-AND i.no < coalesce(CASE WHEN $9::text ~ '^[0-9]{1,18}$' THEN $9::bigint END, 9223372036854775807)
+AND i.no < CASE WHEN $9::text ~ '^[0-9]{1,18}$' THEN $9::bigint ELSE 9223372036854775807 END
 
 -- fragment: incident_page
 SELECT 200 AS status, h.event_seq + h.rollup_version AS version,

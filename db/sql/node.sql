@@ -24,20 +24,35 @@ v.gpu_mem_used_mib, v.gpu_mem_all_mib AS gpu_mem_total_mib, v.gpu_temp_max_c, ro
 v.mem_total_mib, coalesce(v.fabric_rx_mbps + v.fabric_tx_mbps, v.net_rx_mbps + v.net_tx_mbps) AS net_mbps,
 {{node_incident_id}} AS incident_id, {{node_repair_id}} AS repair_id, n.version
 
--- The columns of a list's page, read by server/handlers/node_list.c.
+-- The columns of a list's page, read by server/handlers/node_list.c, which leaves readings out that are not fresh.
 -- fragment: node_page
 n.id, n.name, n.state, n.reason, n.state_since, n.warning, n.schedulable, n.rack, n.leaf, n.partition, l.seen_at, n.interval_seconds,
-coalesce(cardinality(l.gpu_util), n.gpus_expected, 0) AS gpus, v.gpu_util_permille, v.gpu_mem_used_mib, v.gpu_mem_all_mib, v.gpu_temp_max_c,
-v.cpu_permille, v.mem_used_mib, v.mem_total_mib, coalesce(v.fabric_rx_mbps + v.fabric_tx_mbps, v.net_rx_mbps + v.net_tx_mbps) AS net_mbps,
-CASE WHEN n.warning OR n.state <> 'healthy' THEN {{node_incident_id}} END AS incident_id, {{node_repair_id}} AS repair_id, n.version
+coalesce(cardinality(l.gpu_util), n.gpus_expected, 0) AS gpus, l.seen_at > now() - 3 * n.interval_seconds * interval '1 second' AS fresh,
+l.gpu_util_permille, l.gpu_mem_used_mib, l.gpu_mem_all_mib, l.gpu_temp_max_c, l.cpu_permille, l.mem_used_mib, l.mem_total_mib,
+coalesce(l.fabric_rx_mbps + l.fabric_tx_mbps, l.net_rx_mbps + l.net_tx_mbps) AS net_mbps,
+CASE WHEN n.warning OR n.state <> 'healthy' THEN {{node_incident_id}} END AS incident_id, r.id AS repair_id, n.version
+
+-- fragment: node_page_join
+LEFT JOIN node_latest l ON l.org_id = $1 AND l.node_id = n.id
+LEFT JOIN repair r ON r.org_id = $1 AND r.node_id = n.id AND r.ended_at IS NULL
+
+-- fragment: node_page_base
+n.org_id, n.id, n.name, n.state, n.reason, n.state_since, n.warning, n.schedulable, n.rack, n.leaf, n.partition, n.interval_seconds,
+n.gpus_expected, n.version
 
 -- fragment: node_list_head
 SELECT h.event_seq, h.rollup_version, EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid) AS known FROM org_head h WHERE h.org_id = $1
 
+-- CASE and not coalesce() in what an index shall see: under row security coalesce() counts as leaky and becomes a filter.
 -- fragment: node_list_filter
 n.org_id = $1 AND n.cluster_id = $2::uuid AND n.removed_at IS NULL
-AND n.name COLLATE "C" >= coalesce($4, '') AND n.name COLLATE "C" < coalesce($4, '') || chr(1114111)
+AND n.name COLLATE "C" < CASE WHEN $4::text IS NULL THEN chr(1114111) ELSE $4 || chr(1114111) END
 AND ($5::boolean IS NULL OR n.warning = $5) AND ($6::text IS NULL OR n.rack = $6)
+
+-- The cursor, or where the prefix begins: whichever is later.
+-- fragment: node_list_from
+CASE WHEN $8::text IS NULL AND $4::text IS NULL THEN '' WHEN $8 IS NULL THEN $4 WHEN $4 IS NULL THEN $8
+     WHEN $8 COLLATE "C" > $4 THEN $8 ELSE $4 END
 
 -- The lists of a cluster's nodes. All take: $2 cluster $3 states or NULL $4 prefix of the name $5 warning $6 rack $7 limit $8 cursor.
 -- At least one row comes back; its id is NULL when the page is empty.
@@ -45,35 +60,35 @@ AND ($5::boolean IS NULL OR n.warning = $5) AND ($6::text IS NULL OR n.rack = $6
 -- name: node_list_name
 WITH head AS ({{node_list_head}}
 ), page AS MATERIALIZED (
-  SELECT {{node_base}} FROM node n
-   WHERE {{node_list_filter}} AND ($3::text[] IS NULL OR n.state = ANY ($3)) AND n.name COLLATE "C" > coalesce($8, '')
+  SELECT {{node_page_base}} FROM node n
+   WHERE {{node_list_filter}} AND ($3::text[] IS NULL OR n.state = ANY ($3)) AND n.name COLLATE "C" >= {{node_list_from}} AND ($8::text IS NULL OR n.name <> $8)
    ORDER BY n.name COLLATE "C" LIMIT $7::int + 1
 )
 SELECT h.event_seq, h.rollup_version, h.known, n.name AS cursor, {{node_page}}
-  FROM head h LEFT JOIN page n ON true {{node_joins}} ORDER BY n.name COLLATE "C";
+  FROM head h LEFT JOIN page n ON true {{node_page_join}} ORDER BY n.name COLLATE "C";
 
 -- name: node_list_name_desc
 WITH head AS ({{node_list_head}}
 ), page AS MATERIALIZED (
-  SELECT {{node_base}} FROM node n
-   WHERE {{node_list_filter}} AND ($3::text[] IS NULL OR n.state = ANY ($3)) AND n.name COLLATE "C" < coalesce($8, chr(1114111))
+  SELECT {{node_page_base}} FROM node n
+   WHERE {{node_list_filter}} AND ($3::text[] IS NULL OR n.state = ANY ($3)) AND n.name COLLATE "C" < CASE WHEN $8::text IS NULL THEN chr(1114111) ELSE $8 END AND n.name COLLATE "C" >= CASE WHEN $4 IS NULL THEN '' ELSE $4 END
    ORDER BY n.name COLLATE "C" DESC LIMIT $7::int + 1
 )
 SELECT h.event_seq, h.rollup_version, h.known, n.name AS cursor, {{node_page}}
-  FROM head h LEFT JOIN page n ON true {{node_joins}} ORDER BY n.name COLLATE "C" DESC;
+  FROM head h LEFT JOIN page n ON true {{node_page_join}} ORDER BY n.name COLLATE "C" DESC;
 
 -- By name, of some states: one bounded walk a state.
 -- name: node_list_states
 WITH head AS ({{node_list_head}}
 ), page AS MATERIALIZED (
   SELECT x.* FROM (SELECT DISTINCT u.state FROM unnest($3::text[]) u(state)) s
-   CROSS JOIN LATERAL (SELECT {{node_base}} FROM node n
-      WHERE {{node_list_filter}} AND n.state = s.state AND n.name COLLATE "C" > coalesce($8, '')
+   CROSS JOIN LATERAL (SELECT {{node_page_base}} FROM node n
+      WHERE {{node_list_filter}} AND n.state = s.state AND n.name COLLATE "C" >= {{node_list_from}} AND ($8::text IS NULL OR n.name <> $8)
       ORDER BY n.name COLLATE "C" LIMIT $7::int + 1) x
    ORDER BY x.name COLLATE "C" LIMIT $7::int + 1
 )
 SELECT h.event_seq, h.rollup_version, h.known, n.name AS cursor, {{node_page}}
-  FROM head h LEFT JOIN page n ON true {{node_joins}} ORDER BY n.name COLLATE "C";
+  FROM head h LEFT JOIN page n ON true {{node_page_join}} ORDER BY n.name COLLATE "C";
 
 -- Worst state first, then by name. The cursor is the state's rank and the name.
 -- name: node_list_worst
@@ -81,15 +96,16 @@ WITH head AS ({{node_list_head}}
 ), page AS MATERIALIZED (
   SELECT x.*, s.rank
     FROM unnest(ARRAY['unhealthy', 'unknown', 'repairing', 'starting', 'pending', 'paused', 'healthy']) WITH ORDINALITY s(state, rank)
-   CROSS JOIN LATERAL (SELECT {{node_base}} FROM node n
+   CROSS JOIN LATERAL (SELECT {{node_page_base}} FROM node n
       WHERE {{node_list_filter}} AND n.state = s.state AND ($3::text[] IS NULL OR s.state = ANY ($3))
-        AND s.rank::text >= coalesce(left($8, 1), '')
+        AND ($8::text IS NULL OR s.rank::text >= left($8, 1))
+        AND n.name COLLATE "C" >= CASE WHEN $4 IS NULL THEN '' ELSE $4 END
         AND n.name COLLATE "C" > CASE WHEN s.rank::text = left($8, 1) THEN substr($8, 2) ELSE '' END
       ORDER BY n.name COLLATE "C" LIMIT $7::int + 1) x
    ORDER BY s.rank, x.name COLLATE "C" LIMIT $7::int + 1
 )
 SELECT h.event_seq, h.rollup_version, h.known, n.rank || n.name AS cursor, {{node_page}}
-  FROM head h LEFT JOIN page n ON true {{node_joins}} ORDER BY n.rank, n.name COLLATE "C";
+  FROM head h LEFT JOIN page n ON true {{node_page_join}} ORDER BY n.rank, n.name COLLATE "C";
 
 -- A node that waits for its agent. $2 cluster $3 key $4 fingerprint $5 actor $6 context $7 name $8 rack $9 leaf $10 partition
 -- $11 gpus_expected $12 id

@@ -13,10 +13,12 @@ enum repair_trait {
     REPAIR_WAITING = 1 << 0, /* open, a person has to decide */
     REPAIR_BUSY = 1 << 1,    /* open and decided: counts against the limit of repairs at once */
     REPAIR_WORKING = 1 << 2, /* the node shows as `repairing` */
-    REPAIR_ACTED =
-        1 << 3, /* open, an order may have gone out: its incidents are closed by the repair */
+    /* open, an order may have gone out: its incidents are closed by the repair */
+    REPAIR_ACTED = 1 << 3,
     REPAIR_ENDED = 1 << 4,
-    REPAIR_HELD = 1 << 5 /* ended by a person's no: not proposed again during the cooldown */
+    /* ended before it did anything: when by a person, it is not proposed again in the cooldown */
+    REPAIR_HELD = 1 << 5,
+    REPAIR_TRIED = 1 << 6 /* ended after an attempt */
 };
 
 /* X(symbol, name in SQL and JSON, traits) */
@@ -29,8 +31,8 @@ enum repair_trait {
     X(REPAIR_REJOINING, "rejoining", REPAIR_BUSY | REPAIR_WORKING | REPAIR_ACTED) \
     X(REPAIR_VERIFYING, "verifying", REPAIR_BUSY | REPAIR_WORKING | REPAIR_ACTED) \
     X(REPAIR_UNKNOWN, "unknown", REPAIR_BUSY | REPAIR_ACTED)                      \
-    X(REPAIR_SUCCEEDED, "succeeded", REPAIR_ENDED)                                \
-    X(REPAIR_FAILED, "failed", REPAIR_ENDED)                                      \
+    X(REPAIR_SUCCEEDED, "succeeded", REPAIR_ENDED | REPAIR_TRIED)                 \
+    X(REPAIR_FAILED, "failed", REPAIR_ENDED | REPAIR_TRIED)                       \
     X(REPAIR_REJECTED, "rejected", REPAIR_ENDED | REPAIR_HELD)                    \
     X(REPAIR_CANCELLED, "cancelled", REPAIR_ENDED | REPAIR_HELD)                  \
     X(REPAIR_RESOLVED, "resolved", REPAIR_ENDED)

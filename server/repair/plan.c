@@ -1,0 +1,296 @@
+/* Plans: facts in, JSON and hash out. */
+#include "server/repair/plan.h"
+
+#include <inttypes.h>
+
+#include "base/buf.h"
+#include "base/crypto.h"
+#include "base/encode.h"
+#include "server/repair/admission.h"
+#include "server/repair/executors/executor.h"
+#include "server/repair/fsm.h"
+
+static void read_attempts(struct str text, int64_t attempts[ACTION_COUNT])
+{
+    struct str part;
+
+    for (size_t i = 0; i < ACTION_COUNT; i++) {
+        uint64_t n = 0;
+        attempts[i] =
+            str_split(&text, ',', &part) && str_parse_u64(part, 0, INT32_MAX, &n) ? (int64_t)n : 0;
+    }
+}
+
+/* Weights in SQL are positions, from 1; NULL is 0. */
+static int read_weight(const struct db_rows *rows, int row, const char *name)
+{
+    int64_t weight = db_i64(rows, row, db_rows_col(rows, name));
+
+    return weight < 1 || weight > ACTION_COUNT ? -1 : (int)weight - 1;
+}
+
+static struct str text_of(const struct db_rows *rows, int row, const char *name)
+{
+    return db_text(rows, row, db_rows_col(rows, name));
+}
+
+static int64_t number_of(const struct db_rows *rows, int row, const char *name)
+{
+    return db_i64(rows, row, db_rows_col(rows, name));
+}
+
+static void read_open(const struct db_rows *rows, int row, struct repair_facts *facts)
+{
+    enum repair_action action;
+
+    facts->has_open = db_uuid(rows, row, db_rows_col(rows, "open_id"), &facts->open_id);
+    facts->open_version = number_of(rows, row, "open_version");
+    facts->open_state = text_of(rows, row, "open_state");
+    facts->open_plan_hash = text_of(rows, row, "open_plan_hash");
+    facts->open_requested_by = text_of(rows, row, "open_requested_by");
+    facts->open_has_executor = !db_is_null(rows, row, db_rows_col(rows, "open_executor"));
+    facts->open_action =
+        action_parse(text_of(rows, row, "open_action"), &action) ? (int)action : -1;
+}
+
+void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts *ret_facts)
+{
+    struct repair_facts f = {0};
+
+    if (!db_uuid(rows, row, db_rows_col(rows, "node_id"), &f.node_id)) {
+        return;
+    }
+    f.has_boot = db_uuid(rows, row, db_rows_col(rows, "boot_id"), &f.boot_id);
+    f.node_name = text_of(rows, row, "node_name");
+    f.rack = text_of(rows, row, "rack");
+    f.leaf = text_of(rows, row, "leaf");
+    f.healthy_now = str_eq_c(text_of(rows, row, "node_state"), "healthy");
+    f.auto_repair = db_bool(rows, row, db_rows_col(rows, "auto_repair"));
+    f.joined = db_bool(rows, row, db_rows_col(rows, "joined"));
+    f.healthy_delay_s = number_of(rows, row, "healthy_delay_seconds");
+    f.begin_within_s = number_of(rows, row, "begin_within_seconds");
+    f.rejoin_within_s = number_of(rows, row, "rejoin_within_seconds");
+    f.nodes = number_of(rows, row, "nodes");
+    f.healthy = number_of(rows, row, "healthy");
+    f.down = number_of(rows, row, "down");
+    f.running = number_of(rows, row, "running");
+    f.others_down = number_of(rows, row, "others_down");
+    int ended = db_rows_col(rows, "ended_seconds_ago");
+    f.ended_seconds_ago = db_is_null(rows, row, ended) ? -1 : db_i64(rows, row, ended);
+    read_attempts(text_of(rows, row, "attempts"), f.attempts);
+    f.incident_ids = text_of(rows, row, "incident_ids");
+    f.has_main = db_uuid(rows, row, db_rows_col(rows, "main_id"), &f.main_id);
+    f.wanted = read_weight(rows, row, "weight");
+    f.failed = read_weight(rows, row, "failed_weight");
+    f.summary = text_of(rows, row, "summary");
+    f.evidence = text_of(rows, row, "evidence");
+    f.check_id = text_of(rows, row, "check_id");
+    f.won = number_of(rows, row, "won");
+    f.total = number_of(rows, row, "total");
+    read_open(rows, row, &f);
+    *ret_facts = f;
+}
+
+bool repair_action_choose(const struct repair_facts *facts, enum repair_action *ret_action)
+{
+    int action = facts->wanted;
+
+    if (action < 0) {
+        return false;
+    }
+    if (facts->failed >= action) {
+        action = action_info((enum repair_action)facts->failed)->next;
+    }
+    if (action < 0) {
+        return false;
+    }
+    *ret_action = (enum repair_action)action;
+    return true;
+}
+
+void repair_plan_hash(const struct repair_facts *facts, enum repair_action action, char hash[65])
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    char id[UUID_TEXT_LEN + 1];
+    uint8_t digest[SHA256_LEN];
+
+    uuid_format(&facts->node_id, id);
+    buf_printf(&text, "node=%s\n", id);
+    if (facts->has_boot) {
+        uuid_format(&facts->boot_id, id);
+    }
+    buf_printf(&text, "boot=%s\n", facts->has_boot ? id : "");
+    buf_printf(&text, "action=%s\n", action_info(action)->name);
+    buf_printf(&text, "incidents=%.*s\n", STR_FMT(facts->incident_ids));
+    buf_add_c(&text, "jobs=\n");
+    buf_printf(&text,
+               "healthy_delay=%" PRId64 "\nbegin_within=%" PRId64 "\nrejoin_within=%" PRId64 "\n",
+               facts->healthy_delay_s, facts->begin_within_s, facts->rejoin_within_s);
+    crypto_sha256(buf_str(&text), digest);
+    crypto_hex(digest, sizeof digest, hash);
+}
+
+static void write_i64(struct enc *enc, const char *key, int64_t value)
+{
+    enc_key(enc, key);
+    enc_i64(enc, value);
+}
+
+static void write_cstr(struct enc *enc, const char *key, const char *value)
+{
+    enc_key(enc, key);
+    enc_cstr(enc, value);
+}
+
+static void write_what(struct enc *enc, const struct repair_facts *facts,
+                       const struct repair_plan *plan)
+{
+    const struct action_info *info = action_info(plan->action);
+    const struct executor *executor = executor_for(plan->action);
+
+    enc_key(enc, "node");
+    enc_obj(enc);
+    enc_key(enc, "id");
+    enc_uuid(enc, &facts->node_id);
+    enc_key(enc, "name");
+    enc_str(enc, facts->node_name);
+    enc_obj_end(enc);
+    enc_key(enc, "boot_id");
+    if (facts->has_boot) {
+        enc_uuid(enc, &facts->boot_id);
+    } else {
+        enc_null(enc);
+    }
+    write_cstr(enc, "action", info->name);
+    write_cstr(enc, "how", executor == NULL ? NULL : executor->plan(plan->action));
+    write_cstr(enc, "keeps", info->keeps);
+    write_cstr(enc, "loses", info->loses);
+    write_i64(enc, "seconds_expected", info->seconds_expected);
+    enc_key(enc, "evidence");
+    enc_raw(enc, facts->evidence.len == 0 ? STR("[]") : facts->evidence);
+    enc_key(enc, "jobs");
+    enc_raw(enc, STR("[]"));
+}
+
+static void write_cluster(struct enc *enc, const struct repair_facts *facts)
+{
+    enc_key(enc, "capacity");
+    enc_obj(enc);
+    write_i64(enc, "healthy_before", facts->healthy);
+    write_i64(enc, "healthy_after", facts->healthy - (facts->healthy_now ? 1 : 0));
+    write_i64(enc, "nodes", facts->nodes);
+    enc_obj_end(enc);
+    enc_key(enc, "domain");
+    enc_obj(enc);
+    enc_key(enc, "rack");
+    enc_str(enc, facts->rack);
+    enc_key(enc, "leaf");
+    enc_str(enc, facts->leaf);
+    write_i64(enc, "others_down", facts->others_down);
+    enc_obj_end(enc);
+}
+
+static void write_limits(struct enc *enc, const struct repair_facts *facts,
+                         const struct repair_plan *plan, int64_t cooldown_s)
+{
+    const struct action_info *info = action_info(plan->action);
+    struct admission admission;
+    struct admission_counters counters = {
+        .nodes = facts->nodes,
+        .down = facts->down,
+        .running = facts->running,
+        .attempt = plan->attempt,
+        .attempts_max = info->attempts_max,
+        .ended_seconds_ago = facts->ended_seconds_ago,
+        .cooldown_seconds = cooldown_s,
+        .others_down = facts->others_down,
+        .has_executor = plan->executor != NULL,
+        .node_joined = facts->joined,
+        .auto_repair = facts->auto_repair,
+        .automation = false,
+    };
+
+    admission_decide(&counters, &admission);
+    enc_key(enc, "limits");
+    enc_obj(enc);
+    write_i64(enc, "running", facts->running);
+    write_i64(enc, "max_running", admission.max_running);
+    write_i64(enc, "attempt", plan->attempt);
+    write_i64(enc, "attempts_max", info->attempts_max);
+    enc_key(enc, "why_not");
+    enc_arr(enc);
+    for (size_t i = 0; i < admission.count; i++) {
+        enc_obj(enc);
+        write_cstr(enc, "code", admission_code_name(admission.reasons[i].code));
+        write_cstr(enc, "detail", admission.reasons[i].text);
+        enc_obj_end(enc);
+    }
+    enc_arr_end(enc);
+    enc_obj_end(enc);
+}
+
+static void write_rule(struct enc *enc, const struct repair_facts *facts, int64_t now_us)
+{
+    enc_key(enc, "rule");
+    enc_obj(enc);
+    enc_key(enc, "check_id");
+    enc_str(enc, facts->check_id);
+    write_i64(enc, "right", facts->won);
+    write_i64(enc, "total", facts->total);
+    write_i64(enc, "days", 90);
+    enc_obj_end(enc);
+    enc_key(enc, "made_at");
+    enc_time(enc, now_us);
+    enc_key(enc, "policy");
+    enc_obj(enc);
+    write_i64(enc, "healthy_delay_seconds", facts->healthy_delay_s);
+    write_i64(enc, "begin_within_seconds", facts->begin_within_s);
+    write_i64(enc, "rejoin_within_seconds", facts->rejoin_within_s);
+    enc_obj_end(enc);
+}
+
+void repair_plan_build(struct arena *arena, const struct repair_facts *facts,
+                       enum repair_action action, int64_t cooldown_s, int64_t now_us,
+                       struct repair_plan *ret_plan)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    struct enc enc;
+    const struct executor *executor = executor_for(action);
+    struct repair_plan plan = {
+        .action = action,
+        .attempt = facts->attempts[action] + 1,
+        .executor = executor == NULL ? NULL : executor->name,
+    };
+
+    repair_plan_hash(facts, action, plan.hash);
+    enc_init(&enc, &text);
+    enc_obj(&enc);
+    write_what(&enc, facts, &plan);
+    write_cluster(&enc, facts);
+    write_limits(&enc, facts, &plan, cooldown_s);
+    write_rule(&enc, facts, now_us);
+    enc_obj_end(&enc);
+    plan.json = (struct str){arena_strndup(arena, text.ptr, text.len), text.len};
+    if (facts->failed >= 0) {
+        plan.reason = arena_printf(arena, "%.*s. It stayed after: %s.", STR_FMT(facts->summary),
+                                   action_info((enum repair_action)facts->failed)->words);
+    } else {
+        plan.reason = arena_printf(arena, "%.*s", STR_FMT(facts->summary));
+    }
+    *ret_plan = plan;
+}
+
+void repair_facts_args(struct arena *arena, const char *nodes, struct db_args *ret_args)
+{
+    struct action_list actions = action_list_of(ACTION_ALL);
+    struct repair_list busy = repair_states_with(REPAIR_BUSY);
+    struct repair_list tried = repair_states_with(REPAIR_ACTED | REPAIR_TRIED);
+
+    *ret_args = (struct db_args){0};
+    db_arg(ret_args, nodes);
+    db_arg(ret_args, arena_printf(arena, "%s", actions.text));
+    db_arg(ret_args, arena_printf(arena, "%s", busy.text));
+    db_arg(ret_args, arena_printf(arena, "%s", tried.text));
+    db_arg(ret_args, repair_state_name(REPAIR_FAILED));
+    db_arg(ret_args, repair_state_name(REPAIR_SUCCEEDED));
+}

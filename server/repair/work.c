@@ -1,0 +1,277 @@
+/* Decides the next step of a repair: one function a state. */
+#include "server/repair/work.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/repair/executors/executor.h"
+
+static const struct repair_next wait = {.todo = TODO_WAIT, .deadline_s = -1};
+
+bool repair_work_read(const struct db_rows *rows, int row, struct repair_work *ret_work)
+{
+    struct repair_work w = {0};
+    struct uuid command;
+
+#define COL(name) db_rows_col(rows, name)
+    if (!db_uuid(rows, row, COL("id"), &w.id) || !db_uuid(rows, row, COL("node_id"), &w.node_id) ||
+        !repair_state_parse(db_text(rows, row, COL("state")), &w.state) ||
+        !action_parse(db_text(rows, row, COL("action")), &w.action)) {
+        return false;
+    }
+    w.no = db_i64(rows, row, COL("no"));
+    w.version = db_i64(rows, row, COL("version"));
+    w.node_name = db_text(rows, row, COL("node_name"));
+    w.by_muster = str_eq_c(db_text(rows, row, COL("requested_by")), "muster");
+    w.demo = db_bool(rows, row, COL("demo"));
+    w.state_s = db_double(rows, row, COL("state_s"));
+    w.late = db_bool(rows, row, COL("late"));
+    w.incidents = db_i64(rows, row, COL("incidents"));
+    w.incidents_open = db_i64(rows, row, COL("incidents_open"));
+    w.plan_holds = db_bool(rows, row, COL("plan_holds"));
+    w.rebooted = db_bool(rows, row, COL("rebooted"));
+    w.ready = db_bool(rows, row, COL("ready"));
+    w.silent = db_bool(rows, row, COL("silent"));
+    w.healthy_delay_s = db_i64(rows, row, COL("healthy_delay_s"));
+    w.rejoin_within_s = db_i64(rows, row, COL("rejoin_within_s"));
+    w.has_command = db_uuid(rows, row, COL("command_id"), &command);
+    w.command_state = db_text(rows, row, COL("command_state"));
+    w.command_result = db_text(rows, row, COL("command_result"));
+    w.command_late = db_bool(rows, row, COL("command_late"));
+    w.came_back = db_text(rows, row, COL("came_back"));
+    w.not_clear = db_text(rows, row, COL("not_clear"));
+#undef COL
+    *ret_work = w;
+    return true;
+}
+
+struct repair_list repair_work_states(void)
+{
+    return repair_states_with(REPAIR_BUSY);
+}
+
+static struct repair_next step(enum repair_event event, const char *detail)
+{
+    return (struct repair_next){
+        .todo = TODO_STEP, .event = event, .detail = detail, .deadline_s = -1};
+}
+
+/* A repair that Muster proposed has lost its reason. */
+static bool is_moot(const struct repair_work *work)
+{
+    return work->by_muster && work->incidents > 0 && work->incidents_open == 0;
+}
+
+static struct repair_next resolve(void)
+{
+    struct repair_next next =
+        step(REPAIR_ON_RESOLVE, "Its incidents closed before anything was done.");
+
+    next.node = NODE_UNDO;
+    return next;
+}
+
+static struct repair_next lapse(const char *detail)
+{
+    struct repair_next next = step(REPAIR_ON_LAPSE, detail);
+
+    next.void_approval = true;
+    return next;
+}
+
+static struct repair_next next_approved(struct arena *arena, const struct repair_work *work,
+                                        const struct executor *executor)
+{
+    const char *why = NULL;
+
+    if (is_moot(work)) {
+        return resolve();
+    }
+    if (!work->plan_holds) {
+        return lapse("The plan changed before the work began.");
+    }
+    if (executor == NULL) {
+        return lapse("Nothing here can carry it out any more.");
+    }
+    bool can = executor->probe(work, &why);
+    if (work->late) {
+        return lapse(can ? "The work did not begin in time."
+                         : arena_printf(arena, "The work did not begin in time. %s", why));
+    }
+    return can ? step(REPAIR_ON_BEGIN, "The node is taken out of scheduling.") : wait;
+}
+
+static struct repair_next next_draining(struct arena *arena, const struct repair_work *work,
+                                        const struct repair_settings *settings)
+{
+    if (is_moot(work)) {
+        return resolve();
+    }
+    if (work->rebooted) {
+        struct repair_next next = step(REPAIR_ON_WITHDRAW, "The node booted by itself meanwhile.");
+        next.node = NODE_UNDO;
+        return next;
+    }
+    if (work->state == REPAIR_CORDONING) {
+        struct repair_next next = step(
+            REPAIR_ON_CORDONED,
+            settings->drain_wait_s > 0
+                ? arena_printf(arena, "The node takes no new work; waiting %" PRId64 " s.",
+                               settings->drain_wait_s)
+                : "The node takes no new work. No scheduler is known, so nothing is waited for.");
+        next.node = NODE_CORDON;
+        return next;
+    }
+    if (work->state_s < (double)settings->drain_wait_s) {
+        return wait;
+    }
+    return step(REPAIR_ON_DRAINED, "Nothing is left to wait for.");
+}
+
+static struct repair_next failed(struct arena *arena, const struct repair_work *work,
+                                 const char *what)
+{
+    return step(REPAIR_ON_FAIL,
+                work->command_result.len == 0
+                    ? arena_printf(arena, "%s.", what)
+                    : arena_printf(arena, "%s: %.*s", what, STR_FMT(work->command_result)));
+}
+
+static struct repair_next next_acting(struct arena *arena, const struct repair_work *work,
+                                      const struct executor *executor)
+{
+    if (!work->has_command) {
+        if (is_moot(work)) {
+            return resolve();
+        }
+        if (work->rebooted || executor == NULL) {
+            struct repair_next next =
+                step(REPAIR_ON_WITHDRAW,
+                     work->rebooted ? "The node booted by itself before the order went out."
+                                    : "Nothing here can carry it out any more.");
+            next.node = NODE_UNDO;
+            return next;
+        }
+        return (struct repair_next){.todo = TODO_ACT, .deadline_s = -1};
+    }
+    if (executor == NULL) {
+        return wait;
+    }
+    struct repair_next next = wait;
+    switch (executor->watch(work)) {
+    case WATCH_WAITING:
+        return wait;
+    case WATCH_ACCEPTED:
+    case WATCH_DONE:
+        next = step(REPAIR_ON_ACTED, "The order was taken; waiting for the node to come back.");
+        next.deadline_s = work->rejoin_within_s;
+        return next;
+    case WATCH_REFUSED:
+        return failed(arena, work, "The agent refused");
+    case WATCH_FAILED:
+        return failed(arena, work, "The agent tried and failed");
+    case WATCH_NEVER_TAKEN:
+        next = step(REPAIR_ON_FAIL, "The agent did not take the order in time; it was withdrawn.");
+        next.expire_command = str_eq_c(work->command_state, "ready");
+        return next;
+    case WATCH_LOST:
+        return step(REPAIR_ON_LOST, "The order was handed out and nothing was heard of it since.");
+    }
+    return wait;
+}
+
+static bool is_back(const struct repair_work *work, enum watch_result watch)
+{
+    bool effect = work->action == ACTION_RESET_GPU ? watch == WATCH_DONE : work->rebooted;
+
+    return effect && work->ready && !work->silent;
+}
+
+static struct repair_next rejoined(struct arena *arena, const struct repair_work *work)
+{
+    struct repair_next next = step(
+        REPAIR_ON_REJOINED, arena_printf(arena, "The node is back; watching it for %" PRId64 " s.",
+                                         work->healthy_delay_s));
+
+    next.deadline_s = work->healthy_delay_s + work->rejoin_within_s;
+    return next;
+}
+
+static struct repair_next next_rejoining(struct arena *arena, const struct repair_work *work,
+                                         const struct executor *executor)
+{
+    enum watch_result watch = executor == NULL ? WATCH_WAITING : executor->watch(work);
+
+    if (is_back(work, watch)) {
+        return rejoined(arena, work);
+    }
+    if (watch == WATCH_REFUSED || watch == WATCH_FAILED) {
+        return failed(arena, work,
+                      watch == WATCH_REFUSED ? "The agent refused" : "The agent tried and failed");
+    }
+    if (work->state == REPAIR_REJOINING && work->late) {
+        return step(REPAIR_ON_LOST, work->rebooted
+                                        ? "The node booted but did not become ready in time."
+                                        : "The node did not come back in time.");
+    }
+    return wait;
+}
+
+static struct repair_next next_verifying(struct arena *arena, const struct repair_work *work)
+{
+    if (work->came_back.len > 0) {
+        return step(REPAIR_ON_FAIL, arena_printf(arena, "A fault is back after %.0f s: %.*s",
+                                                 work->state_s, STR_FMT(work->came_back)));
+    }
+    bool seen = work->ready && !work->silent;
+    if (seen && work->state_s >= (double)work->healthy_delay_s && work->not_clear.len == 0) {
+        struct repair_next next =
+            step(REPAIR_ON_VERIFIED, arena_printf(arena, "No fault for %.0f s.", work->state_s));
+        next.node = NODE_UNCORDON;
+        next.close_incidents = true;
+        return next;
+    }
+    if (!work->late) {
+        return wait;
+    }
+    if (!seen) {
+        return step(REPAIR_ON_LOST, "The node fell silent before it was proved healthy.");
+    }
+    return step(REPAIR_ON_FAIL, arena_printf(arena, "%.*s", STR_FMT(work->not_clear)));
+}
+
+void repair_next_decide(struct arena *arena, const struct repair_work *work,
+                        const struct executor *executor, const struct repair_settings *settings,
+                        struct repair_next *ret_next)
+{
+    struct repair_next next = wait;
+
+    switch (work->state) {
+    case REPAIR_APPROVED:
+        next = next_approved(arena, work, executor);
+        break;
+    case REPAIR_CORDONING:
+    case REPAIR_DRAINING:
+        next = next_draining(arena, work, settings);
+        break;
+    case REPAIR_ACTING:
+        next = next_acting(arena, work, executor);
+        break;
+    case REPAIR_REJOINING:
+    case REPAIR_UNKNOWN: /* late evidence settles it; otherwise a person does */
+        next = next_rejoining(arena, work, executor);
+        break;
+    case REPAIR_VERIFYING:
+        next = next_verifying(arena, work);
+        break;
+    case REPAIR_PROPOSED:
+    case REPAIR_SUCCEEDED:
+    case REPAIR_FAILED:
+    case REPAIR_REJECTED:
+    case REPAIR_CANCELLED:
+    case REPAIR_RESOLVED:
+    case REPAIR_STATE_COUNT:
+        break;
+    }
+    *ret_next = next;
+}

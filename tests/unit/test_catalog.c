@@ -1,0 +1,63 @@
+/* The catalogue of checks: no row without an end, and every check of the agent is in it. */
+#include "server/health/catalog.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "agent/rules/checks.h"
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+    for (; *words != NULL; words++) {
+        if (strcmp(word, *words) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Test(catalog, every_check_says_how_its_incidents_end)
+{
+    static const char *const rules[] = {"new_boot", "event", "quiet", "person", NULL};
+    for (size_t i = 0; i < catalog_count; i++) {
+        const struct catalog_check *check = &catalog_checks[i];
+        cr_expect(is_one_of(check->clears, rules), "%s", check->check_id);
+        cr_expect(strlen(check->clear_rule) > 10, "%s", check->check_id);
+        bool is_quiet = strcmp(check->clears, "quiet") == 0;
+        cr_expect_eq(is_quiet, check->quiet_seconds > 0, "%s", check->check_id);
+    }
+}
+
+Test(catalog, words_are_those_of_incidents)
+{
+    static const char *const severities[] = {"info", "warning", "critical", NULL};
+    static const char *const kinds[] = {"passive", "active", NULL};
+    static const char *const actions[] = {"none",        "reset_gpu", "reboot", "power_cycle",
+                                          "reprovision", "failover",  "remove", NULL};
+    for (size_t i = 0; i < catalog_count; i++) {
+        const struct catalog_check *check = &catalog_checks[i];
+        cr_expect(is_one_of(check->severity, severities), "%s", check->check_id);
+        cr_expect(is_one_of(check->kind, kinds), "%s", check->check_id);
+        cr_expect(is_one_of(check->action, actions), "%s", check->check_id);
+        bool acts = strcmp(check->action, "none") != 0;
+        cr_expect(check->node_fault || !acts, "%s acts on a node that has no fault",
+                  check->check_id);
+    }
+}
+
+Test(catalog, ids_are_unique_and_found)
+{
+    for (size_t i = 0; i < catalog_count; i++) {
+        cr_expect_eq(catalog_find(str_of(catalog_checks[i].check_id)), &catalog_checks[i], "%s",
+                     catalog_checks[i].check_id);
+    }
+    cr_expect_null(catalog_find(STR("gpu")));
+}
+
+Test(catalog, every_check_of_the_agent_is_in_it)
+{
+    for (size_t i = 0; i < check_row_count; i++) {
+        cr_expect_not_null(catalog_find(str_of(check_rows[i].id)), "%s", check_rows[i].id);
+    }
+    cr_expect_not_null(catalog_find(STR("reported")));
+}

@@ -132,3 +132,16 @@ bool wake_wait(struct wake *wake, int timeout_ms, struct wake_orgs *ret_orgs)
     pthread_mutex_unlock(&lock);
     return ret_orgs->count > 0 || ret_orgs->all;
 }
+
+void wake_pause(struct wake *wake, int timeout_ms)
+{
+    struct timespec deadline = deadline_after(timeout_ms);
+
+    pthread_mutex_lock(&lock);
+    int rc = 0;
+    while (!wake->poked && rc != ETIMEDOUT) {
+        rc = pthread_cond_timedwait(&wake->changed, &lock, &deadline);
+    }
+    wake->poked = false;
+    pthread_mutex_unlock(&lock);
+}

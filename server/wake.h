@@ -15,7 +15,8 @@ enum wake_topic {
         1 << 0, /* an incident opened, changed or closed; a node's boot id or `ready` changed */
     WAKE_REPAIR = 1 << 1, /* a repair was decided, a command got a result */
     WAKE_NODE = 1 << 2, /* a node was added, paused, changed or removed; cluster settings changed */
-    WAKE_ANY = WAKE_HEALTH | WAKE_REPAIR | WAKE_NODE
+    WAKE_STATE = 1 << 3, /* a node's derived state changed */
+    WAKE_ANY = WAKE_HEALTH | WAKE_REPAIR | WAKE_NODE | WAKE_STATE
 };
 
 /* At most so many orgs are remembered for a subscriber; more become "all orgs". */
@@ -41,5 +42,7 @@ struct wake_orgs {
 /* Waits until something was woken or timeout_ms has passed; takes what has gathered. False when
  * there was nothing. */
 bool wake_wait(struct wake *wake, int timeout_ms, struct wake_orgs *ret_orgs);
+/* Lets timeout_ms pass while wakes gather; only wake_poke ends it early. */
+void wake_pause(struct wake *wake, int timeout_ms);
 
 #endif

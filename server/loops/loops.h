@@ -1,0 +1,28 @@
+/* The background loops of a server, as one thing to start and stop. */
+#ifndef SERVER_LOOPS_LOOPS_H
+#define SERVER_LOOPS_LOOPS_H
+
+#include <stddef.h>
+
+#include "server/loops/runner.h"
+
+struct follow;
+
+/* Each loop has one thread and one connection of the loop role. */
+#define LOOPS_COUNT 6
+
+/* After config_read, db_setup and follow_new, before follow_start. The loops start at once. */
+void loops_start(struct follow *follow);
+void loops_stop(void); /* after the event loops; waits for the work at hand */
+
+/* Any thread, between start and stop; returns how many rows were written (LOOPS_COUNT). */
+size_t loops_read_status(struct runner_status status[LOOPS_COUNT]);
+
+extern const struct runner_spec derive_nodes_loop;    /* node.state and what goes with it */
+extern const struct runner_spec close_incidents_loop; /* clear rules, our cordons */
+extern const struct runner_spec propose_repairs_loop;
+extern const struct runner_spec run_repairs_loop;
+extern const struct runner_spec roll_up_loop;  /* summaries and history */
+extern const struct runner_spec maintain_loop; /* partitions, anchors, pruning */
+
+#endif

@@ -49,6 +49,17 @@ void crypto_sha256(struct str data, uint8_t hash[SHA256_LEN])
     }
 }
 
+void crypto_hmac_sha256(struct str key, struct str data, uint8_t mac[SHA256_LEN])
+{
+    size_t len = 0;
+
+    if (EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key.ptr, key.len, (const uint8_t *)data.ptr,
+                  data.len, mac, SHA256_LEN, &len) == NULL ||
+        len != SHA256_LEN) {
+        abort();
+    }
+}
+
 bool crypto_equal(const void *a, const void *b, size_t len)
 {
     return CRYPTO_memcmp(a, b, len) == 0;

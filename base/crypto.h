@@ -16,6 +16,8 @@
 
 void crypto_random(void *data, size_t len); /* aborts when the system has no randomness */
 void crypto_sha256(struct str data, uint8_t hash[SHA256_LEN]);
+/* RFC 2104 with SHA-256. */
+void crypto_hmac_sha256(struct str key, struct str data, uint8_t mac[SHA256_LEN]);
 bool crypto_equal(const void *a, const void *b, size_t len);              /* constant time */
 void crypto_hex(const uint8_t *data, size_t len, char *text);             /* 2 * len + 1 bytes */
 bool crypto_unhex(struct str text, uint8_t *data, size_t len) MUST_CHECK; /* exactly len bytes */

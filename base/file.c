@@ -126,7 +126,8 @@ static int fill_file(int fd, struct str data, mode_t mode)
     return fsync(fd) == 0 ? 0 : errno;
 }
 
-int file_write_durable(const char *path, struct str data, mode_t mode)
+static int write_beside(const char *path, struct str data, mode_t mode,
+                        int (*put)(const char *from, const char *to))
 {
     char temporary[PATH_MAX];
     int len = snprintf(temporary, sizeof(temporary), "%s.tmp.XXXXXX", path);
@@ -140,14 +141,22 @@ int file_write_durable(const char *path, struct str data, mode_t mode)
         return errno;
     }
     error = fill_file(fd, data, mode);
-    if (error == 0 && rename(temporary, path) != 0) {
+    if (error == 0 && put(temporary, path) != 0) {
         error = errno;
     }
-    if (error != 0) {
-        (void)unlink(temporary);
-        return error;
-    }
-    return sync_folder_of(path);
+    /* After a rename the name is gone. */
+    (void)unlink(temporary);
+    return error != 0 ? error : sync_folder_of(path);
+}
+
+int file_write_durable(const char *path, struct str data, mode_t mode)
+{
+    return write_beside(path, data, mode, rename);
+}
+
+int file_create_durable(const char *path, struct str data, mode_t mode)
+{
+    return write_beside(path, data, mode, link);
 }
 
 static int make_dir(const char *path, mode_t mode)

@@ -32,7 +32,9 @@ ALTER ROLE muster_loop   SET jit = off;
 -- A request that waits longer than this has lost its caller.
 ALTER ROLE muster_app    SET statement_timeout = '4s';
 ALTER ROLE muster_app    SET lock_timeout = '2s';
-ALTER ROLE muster_ingest SET statement_timeout = '10s';
+ALTER ROLE muster_ingest SET statement_timeout = '3s';
+-- A writer's plans are made once and must not depend on how full a table was then.
+ALTER ROLE muster_ingest SET enable_seqscan = off;
 ALTER ROLE muster_ingest SET lock_timeout = '2s';
 ALTER ROLE muster_loop   SET statement_timeout = '30s';
 ALTER ROLE muster_loop   SET lock_timeout = '2s';

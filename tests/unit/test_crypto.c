@@ -157,6 +157,17 @@ Test(crypto, an_exported_key_signs_the_same)
     cr_assert_eq(memcmp(a, b, sizeof(a)), 0);
 }
 
+Test(crypto, hmac_agrees_with_rfc_4231)
+{
+    /* RFC 4231 4.3: test case 2. */
+    uint8_t mac[SHA256_LEN];
+    char text[2 * SHA256_LEN + 1];
+
+    crypto_hmac_sha256(STR("Jefe"), STR("what do ya want for nothing?"), mac);
+    crypto_hex(mac, sizeof(mac), text);
+    cr_assert_str_eq(text, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
 Test(crypto, equal_compares_all_bytes)
 {
     cr_assert(crypto_equal("abc", "abc", 3));

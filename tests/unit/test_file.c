@@ -80,6 +80,17 @@ Test(file, a_failed_write_leaves_nothing_behind)
     cr_assert_eq(file_write_durable("missing/f", STR("x"), 0644), ENOENT);
 }
 
+Test(file, a_file_that_is_there_is_not_created_again)
+{
+    struct buf data = {0};
+
+    cr_assert_eq(file_create_durable("new", STR("first"), 0600), 0);
+    cr_assert_eq(file_create_durable("new", STR("second"), 0600), EEXIST);
+    cr_assert_eq(file_read("new", 100, &data), 0);
+    cr_assert(str_eq_c(buf_str(&data), "first"));
+    buf_free(&data);
+}
+
 Test(file, the_limit_is_exact)
 {
     CLEANUP(buf_free) struct buf data = {0};

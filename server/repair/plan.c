@@ -174,10 +174,13 @@ static void write_what(struct enc *enc, const struct repair_facts *facts,
 
 static void write_cluster(struct enc *enc, const struct repair_facts *facts)
 {
+    /* A node with an open fault is not capacity, even before its state was derived anew. */
+    bool counted = facts->healthy_now && facts->has_main;
+    int64_t healthy = facts->healthy - (counted ? 1 : 0);
     enc_key(enc, "capacity");
     enc_obj(enc);
-    write_i64(enc, "healthy_before", facts->healthy);
-    write_i64(enc, "healthy_after", facts->healthy - (facts->healthy_now ? 1 : 0));
+    write_i64(enc, "healthy_before", healthy);
+    write_i64(enc, "healthy_after", healthy - (facts->healthy_now && !counted ? 1 : 0));
     write_i64(enc, "nodes", facts->nodes);
     enc_obj_end(enc);
     enc_key(enc, "domain");

@@ -126,3 +126,39 @@ WITH cur AS MATERIALIZED (
 SELECT CASE WHEN u.id IS NOT NULL THEN 200 WHEN c.id IS NOT NULL THEN 412 ELSE 404 END AS status,
        coalesce(u.version, c.version) AS version, row_to_json(u)::text AS body
   FROM (SELECT 1) one LEFT JOIN cur c ON true LEFT JOIN upd u ON true;
+
+-- A person says that it is over. $2 incident $3 key $4 fingerprint $5 actor $6 context $7 reason
+-- name: incident_close
+WITH seen AS (
+  SELECT i.status, i.body, i.fingerprint FROM idempotency i WHERE i.org_id = $1 AND i.key = $3
+), cur AS MATERIALIZED (
+  SELECT i.id, i.version, i.closed_at FROM incident i WHERE i.org_id = $1 AND i.id = $2::uuid FOR NO KEY UPDATE
+), act AS (
+  UPDATE incident i SET closed_at = now(), close_reason = $7::text, closed_by = $5::text, version = i.version + 1
+    FROM cur WHERE i.org_id = $1 AND i.id = cur.id AND cur.closed_at IS NULL AND NOT EXISTS (SELECT FROM seen)
+  RETURNING {{incident_fields}}
+), head AS (
+  UPDATE org_head h SET event_seq = h.event_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
+), ev AS (
+  INSERT INTO event (org_id, seq, type, cluster_id, node_id, incident_id, actor, summary, data)
+  SELECT $1, head.event_seq, 'incident.closed', a.cluster_id, a.node_id, a.id, $5::text,
+         'Incident ' || a.no || ' closed by ' || $5::text || ': ' || $7::text,
+         jsonb_build_object('no', a.no, 'check_id', a.check_id, 'code', a.code, 'device', a.device, 'reason', $7::text)
+    FROM head, act a
+), keep AS (
+  INSERT INTO idempotency (org_id, key, fingerprint, status, body)
+  SELECT $1, $3, $4::bytea, 200, row_to_json(a)::text FROM head, act a WHERE $3 IS NOT NULL
+), au AS (
+  INSERT INTO audit (org_id, body)
+  SELECT $1, ($6::jsonb || jsonb_build_object('actor', $5::text, 'action', 'incident.close', 'target', a.id, 'target_name', '#' || a.no,
+                                              'outcome', 'done', 'before', jsonb_build_object('state', 'open'),
+                                              'after', jsonb_build_object('state', 'closed', 'reason', $7::text)))::text
+    FROM head, act a
+)
+SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.status WHEN a.id IS NOT NULL THEN 200
+            WHEN c.id IS NOT NULL THEN 409 ELSE 404 END AS status,
+       CASE WHEN s.fingerprint <> $4 THEN 'idempotency_key_reused' END AS problem,
+       CASE WHEN s.status IS NULL AND a.id IS NULL AND c.id IS NOT NULL THEN 'This incident is closed already.' END AS detail,
+       CASE WHEN c.id IS NOT NULL AND a.id IS NULL THEN 'closed' END AS state, s.status IS NOT NULL AS replayed,
+       coalesce(a.version, (s.body::json ->> 'version')::bigint, c.version) AS version, coalesce(row_to_json(a)::text, s.body) AS body
+  FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN cur c ON true LEFT JOIN act a ON true;

@@ -264,4 +264,4 @@ SELECT (SELECT u.version FROM upd u) AS version, EXISTS (SELECT FROM cur) AS min
 -- name: repair_devices
 -- role: loop
 SELECT DISTINCT i.device FROM repair r JOIN incident i ON i.org_id = r.org_id AND i.id = ANY (r.incident_ids)
- WHERE r.org_id = $1 AND r.id = $2::uuid AND i.device <> '' AND i.closed_at IS NULL ORDER BY i.device;
+ WHERE r.org_id = $1 AND r.id = $2::uuid AND i.device ~ '^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}' AND i.closed_at IS NULL ORDER BY i.device;

@@ -2,8 +2,9 @@
 import { useId, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { clock, moment } from "../time";
-import { gaps, type Day, type Point } from "../views/history";
+import { DRAWN_STEP, drawn, gaps, type Day, type Point } from "../views/history";
 import { TimeAxis } from "./page";
+import { TableFrame } from "./table";
 
 const WIDTH = 1000;
 const HEIGHT = 88;
@@ -50,12 +51,12 @@ export interface ChartProps {
   /** how the axis is written; the unit stands at the top only */
   axis: [top: string, middle: string];
   format: (value: number) => string;
-  /** of the day, from sample to sample: 0..1 */
-  step: number;
 }
 
 export function Chart(props: ChartProps) {
-  const { day, top, step } = props;
+  const { top } = props;
+  const day = drawn(props.day);
+  const step = DRAWN_STEP;
   const box = useRef<HTMLDivElement>(null);
   const at = useSignal<number | null>(null);
   const id = useId();
@@ -108,50 +109,54 @@ export function Chart(props: ChartProps) {
         )}
       </div>
       <TimeAxis since={day.since} until={day.until} steps={4} />
-      <ChartTable {...props} id={id} />
     </figure>
   );
 }
 
-const TABLE_STEPS = 24;
+const HOURS = 24;
 
-/** The same figures as a table, an hour a row. */
-function ChartTable({ day, format, title }: ChartProps & { id: string }) {
-  const open = useSignal(false);
-  const rows = Array.from({ length: TABLE_STEPS }, (_, i) => {
-    const inside = (points: Point[]) => points.filter((p) => p.y !== null && p.x >= i / TABLE_STEPS && p.x < (i + 1) / TABLE_STEPS).map((p) => p.y as number);
-    const mean = (values: number[]) => (values.length ? format(values.reduce((a, b) => a + b, 0) / values.length) : "no data");
-    return [moment(day.since + (i / TABLE_STEPS) * (day.until - day.since), day.until), mean(inside(day.today)), mean(inside(day.before))] as const;
-  });
+/** The same figures as a table, an hour a row: what the charts say, for who cannot see them. */
+export function HoursTable({ charts, name }: { charts: Pick<ChartProps, "title" | "day" | "format">[]; name: string }) {
+  const day = charts[0]?.day;
+  if (!day) {
+    return null;
+  }
+  const mean = (points: Point[], i: number, format: (value: number) => string) => {
+    const values = points.filter((p) => p.y !== null && p.x >= i / HOURS && p.x < (i + 1) / HOURS).map((p) => p.y as number);
+    return values.length ? format(values.reduce((a, b) => a + b, 0) / values.length) : "no data";
+  };
   return (
-    <details class="astable" onToggle={(event) => (open.value = event.currentTarget.open)}>
-      <summary>As a table</summary>
-      {open.value && (
-        <div class="tw" tabIndex={0} role="region" aria-label={`${title}, hour by hour`}>
-          <table class="tbl">
-            <thead>
-              <tr>
-                <th scope="col">From</th>
-                <th scope="col" class="num">
-                  {title}
-                </th>
-                <th scope="col" class="num">
-                  The day before
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(([from, now, then]) => (
-                <tr key={from}>
-                  <td>{from}</td>
-                  <td class="num">{now}</td>
-                  <td class="num">{then}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-    </details>
+    <TableFrame name={name} class="hours">
+      <table class="tbl">
+        <thead>
+          <tr>
+            <th scope="col">Hour from</th>
+            {charts.map((chart) => [
+              <th scope="col" class="num" key={chart.title}>
+                {chart.title}
+              </th>,
+              <th scope="col" class="num" key={`${chart.title} before`}>
+                the day before
+              </th>,
+            ])}
+          </tr>
+        </thead>
+        <tbody>
+          {Array.from({ length: HOURS }, (_, i) => (
+            <tr key={i}>
+              <td class="nw">{moment(day.since + (i / HOURS) * (day.until - day.since), day.until)}</td>
+              {charts.map((chart) => [
+                <td class="num" key={chart.title}>
+                  {mean(chart.day.today, i, chart.format)}
+                </td>,
+                <td class="num t3" key={`${chart.title} before`}>
+                  {mean(chart.day.before, i, chart.format)}
+                </td>,
+              ])}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </TableFrame>
   );
 }

@@ -70,6 +70,8 @@ export function clusterSentence(overview: Overview, history: History | null): { 
   const change = headline(overview);
   const compared = history ? comparedToDayBefore(history) : null;
   const silent = rollup.gpus_read < rollup.gpus ? rollup.gpus - rollup.gpus_read : 0;
+  /* one line of 20 px text at 1280 holds about so many letters */
+  const room = 92 - healthy.length - 14 - (change?.summary.length ?? 0) - 14;
   const used =
     rollup.gpu_busy_ratio == null ? (
       rollup.gpus === 0 ? (
@@ -84,7 +86,7 @@ export function clusterSentence(overview: Overview, history: History | null): { 
     ) : (
       <>
         <b>{percent(rollup.gpu_busy_ratio)} GPU busy</b>
-        {compared ? `, ${compared}` : silent ? `, from ${count(rollup.gpus_read)} of ${counted(rollup.gpus, "GPU")}` : ""}
+        {compared && room > compared.length ? `, ${compared}` : compared ? "" : silent ? `, from ${count(rollup.gpus_read)} of ${counted(rollup.gpus, "GPU")}` : ""}
       </>
     );
   return {

@@ -30,7 +30,7 @@ const SORTS = [
   { value: "nodes", label: "Most nodes first" },
 ];
 
-const NEED = ["unhealthy", "unknown", "repairing", "warning", "starting", "paused", "pending", "healthy"];
+const NEED = ["unhealthy", "unknown", "repairing", "warning", "starting", "paused", "healthy", "pending"];
 
 function holds(cluster: ClusterItem, filter: Filter): boolean {
   const has = (text: string | null, value: string) => (text ?? "").toLowerCase().includes(value.toLowerCase());

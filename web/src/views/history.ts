@@ -45,6 +45,31 @@ export function splitDays(at: number[], values: (number | null)[], until: number
   return day;
 }
 
+const DRAWN_STEP_MS = 900_000;
+export const DRAWN_STEP = DRAWN_STEP_MS / DAY;
+
+/** Means of 15 minutes, on whole quarters: 96 points are all that the width can show. Without a value: null. */
+function thinned(points: Point[]): Point[] {
+  const buckets = new Map<number, number[]>();
+  for (const point of points) {
+    const key = Math.floor(point.x / DRAWN_STEP);
+    const values = buckets.get(key) ?? [];
+    if (point.y !== null) {
+      values.push(point.y);
+    }
+    buckets.set(key, values);
+  }
+  return [...buckets.entries()].map(([key, values]) => ({
+    x: Math.min(1, (key + 0.5) * DRAWN_STEP),
+    y: values.length ? values.reduce((a, b) => a + b, 0) / values.length : null,
+  }));
+}
+
+/** A day as it is drawn. */
+export function drawn(day: Day): Day {
+  return { ...day, today: thinned(day.today), before: thinned(day.before) };
+}
+
 /** Missing stretches between the first and the last sample, and up to the end: [from, to] in 0..1. */
 export function gaps(points: Point[], step: number): [number, number][] {
   const found: [number, number][] = [];

@@ -1,30 +1,88 @@
-/* Nodes as a list or as a grid. */
-import { useQuery } from "../store";
-import type { List, NodeSummary } from "../types";
-import { StateMark } from "../ui/marks";
-import { Section, Time } from "../ui/page";
-import { Loaded } from "../ui/states";
-import { Table } from "../ui/table";
+/* Nodes as a list or as a grid, with one filter and one selection for both. */
+import { useEffect } from "preact/hooks";
+import { useComputed } from "@preact/signals";
+import { readFilter } from "../filter";
+import { path, query, setQuery } from "../router";
+import { CopyButton, Segmented, Select } from "../ui/controls";
+import { FilterBar } from "../ui/filter-bar";
 import type { TabProps } from "./cluster";
+import { NODE_EXAMPLE, NODE_SPEC } from "./node-filter";
+import { NodesGrid } from "./nodes-grid";
+import { ExportButton, NodesList } from "./nodes-list";
+import { SelectionBar } from "./selection-bar";
+import { selectIn } from "./selection";
 
-export function NodesTab({ clusterId }: TabProps) {
-  const nodes = useQuery<List<NodeSummary>>(`/clusters/${clusterId}/nodes?limit=200`, { samplesOf: clusterId });
+const GROUPS = [
+  { value: "rack", label: "Rack" },
+  { value: "leaf", label: "Leaf switch" },
+  { value: "none", label: "None" },
+];
+
+const FILLS = [
+  { value: "state", label: "State" },
+  { value: "busy", label: "GPU busy" },
+  { value: "memory", label: "GPU memory" },
+  { value: "temperature", label: "Temperature" },
+];
+
+function viewHref(view: string): string {
+  const next = new URLSearchParams(query.value);
+  if (view === "list") {
+    next.delete("view");
+  } else {
+    next.set("view", view);
+  }
+  const text = next.toString();
+  return path.value + (text ? `?${text}` : "");
+}
+
+export function NodesTab({ clusterId, overview }: TabProps) {
+  selectIn(clusterId);
+  const source = useComputed(() => query.value.get("q") ?? "");
+  const filter = useComputed(() => readFilter(source.value, NODE_SPEC));
+  const view = query.value.get("view") === "grid" ? "grid" : "list";
+  const group = GROUPS.some((one) => one.value === query.value.get("group")) ? (query.value.get("group") ?? "rack") : "rack";
+  const fill = FILLS.some((one) => one.value === query.value.get("fill")) ? (query.value.get("fill") ?? "state") : "state";
+  useEffect(() => {
+    /* the address may name a filter by state alone, as the counts of the overview do */
+    const state = query.peek().get("state");
+    if (state) {
+      setQuery({ state: null, q: `state:${state}` });
+    }
+  }, []);
+  const knobs =
+    view === "grid" ? (
+      <>
+        <Select label="Group" choices={GROUPS} value={group} onChange={(value) => setQuery({ group: value === "rack" ? null : value })} />
+        <Select label="Fill" choices={FILLS} value={fill} onChange={(value) => setQuery({ fill: value === "state" ? null : value })} />
+      </>
+    ) : (
+      <ExportButton clusterId={clusterId} filter={filter.value} />
+    );
   return (
-    <Section title="Nodes">
-      <Loaded query={nodes} what="The nodes">
-        {(list) => (
-          <Table
-            name="Nodes"
-            rows={list.items}
-            rowKey={(node) => node.id}
-            columns={[
-              { key: "name", head: "Node", cell: (node) => <StateMark state={node.state} warning={node.warning}><a class="name" href={`/nodes/${node.id}`}>{node.name}</a></StateMark> },
-              { key: "why", head: "Why", cell: (node) => node.reason },
-              { key: "since", head: "Since", number: true, cell: (node) => <Time iso={node.state_since} /> },
-            ]}
-          />
-        )}
-      </Loaded>
-    </Section>
+    <>
+      <FilterBar
+        label="Filter nodes"
+        placeholder={NODE_EXAMPLE}
+        source={source.value}
+        filter={filter.value}
+        onChange={(q) => setQuery({ q })}
+        before={<Segmented label="View" value={view} href={viewHref} choices={[{ value: "list", label: "List" }, { value: "grid", label: "Grid" }]} />}
+        after={
+          <>
+            {knobs}
+            <CopyButton class="desk" text={() => location.href}>
+              Copy link
+            </CopyButton>
+          </>
+        }
+      />
+      {view === "grid" ? (
+        <NodesGrid clusterId={clusterId} filter={filter.value} group={group} fill={fill} />
+      ) : (
+        <NodesList clusterId={clusterId} filter={filter.value} overview={overview} />
+      )}
+      <SelectionBar clusterId={clusterId} />
+    </>
   );
 }

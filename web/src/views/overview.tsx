@@ -2,10 +2,11 @@
 import type { ComponentChildren } from "preact";
 import { withQuery } from "../api";
 import { action, count, counted, mebibytesOf, megabits, NO_DATA, percent, sentence, watts } from "../format";
+import { query, setQuery } from "../router";
 import { useQuery } from "../store";
 import { clock, DAY, now, parse, serverNow } from "../time";
 import type { Drift, EventStrip, History, Overview, Repair, Rollup, WorstNode } from "../types";
-import { Chart, roundTop } from "../ui/chart";
+import { Chart, HoursTable, roundTop, type ChartProps } from "../ui/chart";
 import { Mark, markKind, STATE_WORD, StateBar, StateCounts, StateMark } from "../ui/marks";
 import { FactList, Nothing, Section, Time, type Fact } from "../ui/page";
 import { Loaded } from "../ui/states";
@@ -148,67 +149,86 @@ function Waiting({ overview, clusterId }: { overview: Overview; clusterId: strin
   );
 }
 
-function Charts({ history, rollup }: { history: History; rollup: Rollup }) {
+/** The three charts of the overview, in order; without GPUs the processor takes their place. */
+function chartsOf(history: History, rollup: Rollup): ChartProps[] {
   const until = serverNow();
-  const stepOf = history.at.length > 1 ? (history.at[1] ?? 0) - (history.at[0] ?? 0) : 300;
-  const step = (stepOf * 1000) / DAY;
-  const busy = splitDays(history.at, rollup.gpus > 0 ? history.gpu_busy_ratio : history.cpu_ratio, until);
-  const memory = splitDays(history.at, history.gpu_mem_ratio, until);
-  const net = splitDays(history.at, history.net_mbps, until);
+  const share = (value: number) => percent(value);
+  const day = (values: (number | null)[]) => splitDays(history.at, values, until);
+  const net = day(history.net_mbps);
   const top = roundTop(Math.max(1, peak(net.today) ?? 0, peak(net.before) ?? 0));
-  const lastNet = lastKnown(net.today)?.y ?? null;
+  const [topText, unit] = megabits(top).split(" ");
+  const last = megabits(lastKnown(net.today)?.y);
   const highest = peak(net.today);
   const compared = comparedToDayBefore(history, until);
-  const share = (value: number) => percent(value);
-  const partial = rollup.gpus_read < rollup.gpus ? `from ${count(rollup.gpus_read)} of ${counted(rollup.gpus, "GPU")}` : null;
+  const partial = rollup.gpus_read < rollup.gpus ? `from ${count(rollup.gpus_read)} of ${counted(rollup.gpus, "GPU")}` : "";
+  const percentAxis: ChartProps["axis"] = ["100 %", "50"];
+  const busy: ChartProps =
+    rollup.gpus > 0
+      ? { title: "GPU busy", value: percent(rollup.gpu_busy_ratio), compare: compared ?? partial, day: day(history.gpu_busy_ratio), top: 1, axis: percentAxis, format: share }
+      : { title: "CPU busy", value: percent(rollup.cpu_ratio), compare: "no GPU seen", day: day(history.cpu_ratio), top: 1, axis: percentAxis, format: share };
+  const memory: ChartProps = {
+    title: "GPU memory",
+    value: rollup.gpu_mem_total_mib ? percent(rollup.gpu_mem_used_mib / rollup.gpu_mem_total_mib) : NO_DATA,
+    compare: rollup.gpu_mem_total_mib ? mebibytesOf(rollup.gpu_mem_used_mib, rollup.gpu_mem_total_mib) : "",
+    day: day(history.gpu_mem_ratio),
+    top: 1,
+    axis: percentAxis,
+    format: share,
+  };
+  const network: ChartProps = {
+    title: "Network, per node",
+    value: last,
+    compare: highest === null ? "" : `peak ${megabits(highest)}`,
+    day: net,
+    top,
+    /* the unit stands with the value above; it is repeated only where it is another */
+    axis: [last.endsWith(unit ?? "") ? (topText ?? "") : megabits(top), megabits(top / 2).split(" ")[0] ?? ""],
+    format: megabits,
+  };
+  return rollup.gpus > 0 ? [busy, memory, network] : [busy, network];
+}
+
+function Memory({ rollup }: { rollup: Rollup }) {
   return (
-    <div class="cols three">
-      {rollup.gpus > 0 ? (
-        <Chart title="GPU busy" value={percent(rollup.gpu_busy_ratio)} compare={partial ?? compared ?? ""} day={busy} top={1} axis={["100 %", "50"]} format={share} step={step} />
-      ) : (
-        <Chart title="CPU busy" value={percent(rollup.cpu_ratio)} compare="no GPU seen" day={busy} top={1} axis={["100 %", "50"]} format={share} step={step} />
-      )}
-      {rollup.gpus > 0 ? (
-        <Chart
-          title="GPU memory"
-          value={rollup.gpu_mem_total_mib ? percent(rollup.gpu_mem_used_mib / rollup.gpu_mem_total_mib) : NO_DATA}
-          compare={rollup.gpu_mem_total_mib ? mebibytesOf(rollup.gpu_mem_used_mib, rollup.gpu_mem_total_mib) : ""}
-          day={memory}
-          top={1}
-          axis={["100 %", "50"]}
-          format={share}
-          step={step}
-        />
-      ) : (
-        <figure class="chart">
-          <h3>
-            Memory <b>{rollup.mem_total_mib ? percent(rollup.mem_used_mib / rollup.mem_total_mib) : NO_DATA}</b>
-            <span class="hint">{rollup.mem_total_mib ? mebibytesOf(rollup.mem_used_mib, rollup.mem_total_mib) : ""}</span>
-          </h3>
-          <p class="t3 s12 gap8">The history of memory is kept for GPUs only.</p>
-        </figure>
-      )}
-      <Chart
-        title="Network, per node"
-        value={megabits(lastNet)}
-        compare={highest === null ? "" : `peak ${megabits(highest)}`}
-        day={net}
-        top={top}
-        axis={[megabits(top), megabits(top / 2).replace(/ .*/, "")]}
-        format={megabits}
-        step={step}
-      />
-    </div>
+    <figure class="chart">
+      <h3>
+        Memory <b>{rollup.mem_total_mib ? percent(rollup.mem_used_mib / rollup.mem_total_mib) : NO_DATA}</b>
+        <span class="hint">{rollup.mem_total_mib ? mebibytesOf(rollup.mem_used_mib, rollup.mem_total_mib) : ""}</span>
+      </h3>
+      <p class="t3 s12 gap8">No history is kept of it.</p>
+    </figure>
   );
 }
 
 function Use({ clusterId, rollup }: { clusterId: string; rollup: Rollup }) {
   const history = useQuery<History>(historyPath(clusterId), { everyMs: 300_000 });
+  const asTable = query.value.get("use") === "table";
   const before = history.data.value && (history.data.value.at[0] ?? Infinity) * 1000 < now.value - DAY - 3_600_000;
+  const hint = asTable ? "last 24 h, means by the hour" : `last 24 h; ${before ? "dotted: the day before; " : ""}hatched: no data`;
+  const turn = (
+    <button type="button" class="linkish plain" onClick={() => setQuery({ use: asTable ? null : "table" })}>
+      {asTable ? "Show as charts" : "Show as a table"}
+    </button>
+  );
   return (
-    <Section title="Use" hint={`last 24 h; ${before ? "dotted: the day before; " : ""}hatched: no data`}>
+    <Section title="Use" hint={hint} end={turn}>
       <Loaded query={history} what="The history of use" rows={4} stillWorks="The figures above are up to date.">
-        {(data) => <Charts history={data} rollup={rollup} />}
+        {(data) => {
+          const charts = chartsOf(data, rollup);
+          return asTable ? (
+            <HoursTable charts={charts} name="Use by the hour" />
+          ) : (
+            <div class="cols three">
+              {charts.slice(0, 1).map((chart) => (
+                <Chart key={chart.title} {...chart} />
+              ))}
+              {rollup.gpus === 0 && <Memory rollup={rollup} />}
+              {charts.slice(1).map((chart) => (
+                <Chart key={chart.title} {...chart} />
+              ))}
+            </div>
+          );
+        }}
       </Loaded>
     </Section>
   );

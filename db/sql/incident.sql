@@ -18,7 +18,7 @@ i.version
 -- fragment: repair_summary
 r.id, r.no, r.cluster_id, r.node_id, (SELECT m.name FROM node m WHERE m.org_id = r.org_id AND m.id = r.node_id) AS node_name, r.incident_id,
 r.action, r.state, r.state_since, r.deadline_at, r.reason, r.requested_by, r.decided_by, r.decided_at, r.comment, r.plan_hash, r.attempt,
-r.created_at, r.ended_at, r.version
+r.created_at, r.ended_at, r.version, {{repair_blocked}} IS NULL AS can_approve, {{repair_blocked}} AS blocked
 
 -- An incident is in [since, until) while it was open or had events there. The cursor is the number of the last row.
 -- fragment: incident_filter

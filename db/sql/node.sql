@@ -17,12 +17,15 @@ LEFT JOIN node_latest v ON v.org_id = n.org_id AND v.node_id = n.id AND v.seen_a
 -- fragment: node_repair_id
 (SELECT r.id FROM repair r WHERE r.org_id = n.org_id AND r.node_id = n.id AND r.ended_at IS NULL)
 
--- fragment: node_summary
+-- fragment: node_facts
 n.id, n.cluster_id, n.name, n.state, n.reason, n.state_since, n.warning, n.schedulable, n.rack, n.leaf, n.partition, l.seen_at,
-n.interval_seconds, coalesce(cardinality(l.gpu_util), n.gpus_expected, 0) AS gpus, round(v.gpu_util_permille / 1000.0, 3) AS gpu_util_ratio,
+n.interval_seconds, round(v.gpu_util_permille / 1000.0, 3) AS gpu_util_ratio,
 v.gpu_mem_used_mib, v.gpu_mem_all_mib AS gpu_mem_total_mib, v.gpu_temp_max_c, round(v.cpu_permille / 1000.0, 3) AS cpu_ratio, v.mem_used_mib,
 v.mem_total_mib, coalesce(v.fabric_rx_mbps + v.fabric_tx_mbps, v.net_rx_mbps + v.net_tx_mbps) AS net_mbps,
 {{node_incident_id}} AS incident_id, {{node_repair_id}} AS repair_id, n.version
+
+-- fragment: node_summary
+{{node_facts}}, coalesce(cardinality(l.gpu_util), n.gpus_expected, 0) AS gpus
 
 -- The columns of a list's page, read by server/handlers/node_list.c, which leaves readings out that are not fresh.
 -- fragment: node_page
@@ -149,13 +152,14 @@ SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.s
 
 -- Parts that are in the node, and those that were and whose place nothing else took.
 -- fragment: node_gpus
-SELECT coalesce(d.index, u.index) AS index, d.id AS device_id, d.serial, d.firmware, d.pci, d.model, coalesce(d.present, true) AS present,
+SELECT coalesce(d.index, u.index) AS index, d.id AS device_id, d.serial, CASE WHEN starts_with(d.serial, 'GPU-') THEN d.serial END AS uuid, d.pci, d.model,
+       coalesce(d.present, true) AS present,
        round(u.util / 100.0, 2) AS util_ratio, u.mem AS mem_used_mib, coalesce(u.mem_total, d.memory_mib) AS mem_total_mib, u.temp AS temp_c,
        u.power AS power_w,
        CASE WHEN i.node_fault OR i.severity = 'critical' OR d.present = false THEN 'fault' WHEN i.id IS NOT NULL THEN 'warning'
             WHEN u.util IS NULL THEN 'unknown' ELSE 'ok' END AS state,
        i.id AS incident_id
-  FROM (SELECT d.id, d.index, d.serial, d.firmware, d.pci, d.model, d.memory_mib, d.present FROM device d
+  FROM (SELECT d.id, d.index, d.serial, d.pci, d.model, d.memory_mib, d.present FROM device d
          WHERE d.org_id = n.org_id AND d.node_id = n.id AND d.type = 'gpu'
            AND (d.present OR NOT EXISTS (SELECT FROM device o WHERE o.org_id = n.org_id AND o.node_id = n.id AND o.type = 'gpu'
                                             AND o.present AND o.index = d.index))) d
@@ -167,7 +171,7 @@ SELECT coalesce(d.index, u.index) AS index, d.id AS device_id, d.serial, d.firmw
       ORDER BY i.node_fault DESC, i.severity = 'critical' DESC, i.no LIMIT 1) i ON true
 
 -- fragment: node_detail
-{{node_summary}}, n.boot_id, n.booted_at, n.ready_at, n.agent_version, n.driver_version, n.kernel, n.os_image, n.gpu_type, n.host_serial,
+{{node_facts}}, n.boot_id, n.booted_at, n.ready_at, n.agent_version, n.driver_version, n.kernel, n.os_image, n.gpu_type, n.host_serial,
 n.address, n.cpus, n.memory_mib, n.gpus_expected, n.auto_repair, n.paused_until, n.paused_by, n.joined_at, n.created_at, n.updated_at,
 (SELECT row_to_json(t) FROM (SELECT l.seen_at, round(l.cpu_permille / 1000.0, 3) AS cpu_ratio, l.mem_used_mib, l.mem_total_mib,
    round(l.disk_permille / 1000.0, 3) AS disk_ratio, l.net_rx_mbps, l.net_tx_mbps, l.fabric_rx_mbps, l.fabric_tx_mbps) t) AS latest,

@@ -223,6 +223,9 @@ static void store_value(struct decoding *decoding, const struct field *field, js
 
     decode_mark_present(decoding, field);
     if (json_is_null(value) && (field->flags & FIELD_NULLABLE) != 0) {
+        if (field->null_offset != 0) {
+            *(bool *)((char *)decoding->out + field->null_offset) = true;
+        }
         return;
     }
     if (!fits_type(field->type, value)) {

@@ -1,0 +1,60 @@
+/* Roles and what each of them may do: one table. */
+#include "server/perms.h"
+
+static const char *const perm_names[PERM_COUNT] = {
+#define PERM_NAME(sym, name) [sym##_BIT] = name,
+    PERM_TABLE(PERM_NAME)
+#undef PERM_NAME
+};
+
+static const char *const role_names[ROLE_COUNT] = {
+#define ROLE_NAME(sym, name) [sym##_BIT] = name,
+    ROLE_TABLE(ROLE_NAME)
+#undef ROLE_NAME
+};
+
+#define READS (PERM_SESSION | PERM_CLUSTER_READ)
+
+/* clang-format off */
+static const unsigned role_perms[ROLE_COUNT] = {
+    [ROLE_VIEWER_BIT] = READS,
+    [ROLE_OPERATOR_BIT] = READS | PERM_NODE_WRITE | PERM_INCIDENT_WRITE | PERM_REPAIR_REQUEST,
+    [ROLE_APPROVER_BIT] = READS | PERM_REPAIR_REQUEST | PERM_REPAIR_DECIDE,
+    [ROLE_SCRIPT_AUTHOR_BIT] = READS,
+    [ROLE_ADMIN_BIT] = READS | PERM_CLUSTER_WRITE | PERM_NODE_WRITE | PERM_INCIDENT_WRITE | PERM_REPAIR_REQUEST |
+                       PERM_REPAIR_DECIDE | PERM_TOKEN_WRITE | PERM_ORG_WRITE,
+    [ROLE_AUDITOR_BIT] = READS,
+};
+/* clang-format on */
+
+bool role_parse(struct str name, unsigned *ret_role)
+{
+    for (size_t i = 0; i < ROLE_COUNT; i++) {
+        if (str_eq_c(name, role_names[i])) {
+            *ret_role = 1u << i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *role_name(enum role_bit bit)
+{
+    return role_names[bit];
+}
+
+const char *perm_name(enum perm_bit bit)
+{
+    return perm_names[bit];
+}
+
+unsigned perms_of(unsigned roles, bool platform_admin)
+{
+    unsigned perms = PERM_SESSION;
+    for (size_t i = 0; i < ROLE_COUNT; i++) {
+        if ((roles & (1u << i)) != 0) {
+            perms |= role_perms[i];
+        }
+    }
+    return platform_admin ? perms | PERM_PLATFORM : perms;
+}

@@ -43,6 +43,18 @@ bool loop_stopping(const struct loop *loop);
 #define LOOP_TIMERS_MAX 8
 void loop_timer_add(struct loop *loop, int period_ms, loop_fn *fn, void *arg);
 
+struct follow_change;
+/* Called on the loop's thread with what the follower saw move (see follow.h). Before loop_start. */
+typedef void loop_change_fn(void *arg, const struct follow_change *changes, size_t count,
+                            bool auth_moved);
+#define LOOP_CHANGE_HOOKS_MAX 4
+void loop_change_hook_add(struct loop *loop, loop_change_fn *fn, void *arg);
+
+/* fn(arg) is called once on the loop's thread when the loop begins to stop: end streams and waits.
+ * Before loop_start; at most LOOP_STOP_HOOKS_MAX. */
+#define LOOP_STOP_HOOKS_MAX 4
+void loop_stop_hook_add(struct loop *loop, loop_fn *fn, void *arg);
+
 /* State of a module, one a loop. Freed by its module after loop_join. */
 enum loop_slot {
     LOOP_SLOT_AUTH,
@@ -58,7 +70,8 @@ void *loop_slot(const struct loop *loop, enum loop_slot slot);
 struct loop_options {
     int index;
     struct follow *follow;
-    const char *listen;      /* "127.0.0.1:8080", "[::]:8443" */
+    const char *listen; /* "127.0.0.1:8080", "[::]:8443" */
+    int port; /* instead of listen's: the one that the first loop got for port 0; 0 = listen's */
     const char *certificate; /* PEM text, NULL = plain http */
     const char *key;         /* PEM text */
     unsigned connections;    /* at most so many clients on this loop */
@@ -68,17 +81,25 @@ struct loop_options {
 struct loop *loop_new(const struct loop_options *options, char *error, size_t error_cap);
 bool loop_start(struct loop *loop) MUST_CHECK; /* makes the thread */
 /*
- * Graceful stop: loop_stop closes the listening socket, ends streams and waits, and lets requests
- * finish for at most drain_ms; loop_join waits for the thread. Any thread.
+ * Graceful stop, from any thread, in this order: loop_stop closes the listening socket and calls
+ * the stop hooks; loop_wait_drained waits until no request is under way, or drain_ms have passed;
+ * then stop what still owes answers (writers, jobs); loop_join answers the rest with 503 and ends
+ * the thread.
  */
 void loop_stop(struct loop *loop, int drain_ms);
+void loop_wait_drained(struct loop *loop);
 void loop_join(struct loop *loop);
 void loop_free(struct loop *loop); /* after loop_join; NULL is fine */
 int loop_port(const struct loop *loop);
+
+/* All loops of the process, this one included; set once before loop_start. */
+void loop_peers_set(struct loop *loop, struct loop *const *peers, size_t count);
+struct loop *const *loop_peers(const struct loop *loop, size_t *ret_count);
 
 /* For /readyz and metrics: any thread. */
 int64_t
 loop_lag_us(const struct loop *loop); /* worst turn of the last 10 s: how long an event may wait */
 bool loop_db_ready(const struct loop *loop);
+size_t loop_db_waiting(const struct loop *loop);
 
 #endif

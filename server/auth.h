@@ -40,11 +40,15 @@ enum err auth_token(struct str authorization, struct str cookie, bool secure,
 struct auth_cache;
 struct auth_cache *auth_cache_new(void);
 void auth_cache_free(struct auth_cache *cache);
-/* Both clocks' values come from the caller; epoch from follow_auth_epoch. */
+/* epoch from follow_auth_epoch. */
+/* The caller's name points into the cache: copy it before the next call. */
 bool auth_cache_get(struct auth_cache *cache, const uint8_t hash[32], int64_t epoch,
                     struct caller *ret_caller);
 void auth_cache_put(struct auth_cache *cache, const uint8_t hash[32], int64_t epoch,
                     const struct caller *caller);
+
+/* True at most once in five minutes for a session: its last use should be written. */
+bool auth_touch_due(struct auth_cache *cache, const uint8_t hash[32]);
 
 /* The caller in row 0 of auth_lookup; false when there is no row. The name is copied into the
  * arena. */
@@ -67,9 +71,5 @@ enum err auth_same_origin(const struct auth_browser *browser, bool secure) MUST_
 
 /* Set-Cookie for the session, by rq->secure. max_age_s 0 clears the cookie. */
 void auth_cookie_set(struct request *rq, struct str token, int64_t max_age_s);
-
-/* Lists of networks, "10.0.0.0/8, ::1/128". False on a malformed one. */
-bool auth_networks_valid(const char *networks) MUST_CHECK;
-bool auth_address_in(struct str address, const char *networks);
 
 #endif

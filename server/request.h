@@ -77,6 +77,8 @@ struct request {
     struct uuid path_ids[REQUEST_PATH_IDS];
     const void *in;               /* decoded body (route->body), in the arena */
     const void *params;           /* decoded query (route->query) */
+    int64_t page_limit;           /* ARG_PAGE with a handler: 1 to 200 */
+    struct str page_keys;         /* ARG_PAGE with a handler: what `next` was; ptr NULL = first page */
     struct decode_errors errors;
     struct str if_match;          /* strong version digits; ptr NULL = absent */
     struct str if_none_match;     /* raw header */

@@ -1,0 +1,274 @@
+/* From checked headers to a route and a known caller who may use it. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/log.h"
+#include "server/client.h"
+#include "server/config.h"
+#include "server/exchange.h"
+#include "server/follow.h"
+#include "server/http.h"
+#include "server/network.h"
+#include "server/reply.h"
+
+#define BODY_CAP_DEFAULT ((size_t)64 * 1024)
+#define HOUR_US (3600 * (int64_t)1000000)
+/* auth_lookup ends a session 8 h after it was seen last; seen_at is written at most every 5 min. */
+#define SESSION_IDLE_US (8 * HOUR_US)
+#define SESSION_TOUCH_US (300 * (int64_t)1000000)
+
+static void refuse(struct exchange *ex, enum err err, const char *sentence)
+{
+    (void)fail(&ex->rq, err, "%s", sentence);
+    ex->stage = STAGE_ANSWER;
+}
+
+/* ------------------------------------------------------------------ where it comes from */
+
+static void take_address(struct exchange *ex)
+{
+    struct request *rq = &ex->rq;
+    const struct client *client = ex->client;
+    bool tls = http_is_tls(loop_http(rq->loop));
+    rq->address = (struct str){client->address, client->address_len};
+    rq->secure = tls;
+    if (client->proxy) {
+        struct network_client who =
+            network_client_of(rq->address, tls, ex->headers[HEADER_FORWARDED_FOR],
+                              ex->headers[HEADER_FORWARDED_PROTO], config.trusted_proxies);
+        rq->address = who.address;
+        rq->secure = who.secure;
+    }
+}
+
+static bool is_probe(struct str path)
+{
+    return str_eq_c(path, "/healthz") || str_eq_c(path, "/readyz");
+}
+
+/* Plain http carries tokens in the open: served only where the installation's owner allowed it. */
+static bool needs_tls(const struct exchange *ex)
+{
+    const struct request *rq = &ex->rq;
+    if (rq->secure || is_probe(rq->path)) {
+        return false;
+    }
+    return ex->client->proxy ? !networks_hold(config.insecure_http_from, rq->address)
+                             : !ex->client->insecure_allowed;
+}
+
+static void take_request_id(struct exchange *ex)
+{
+    struct uuid id;
+    if (!uuid_parse(ex->headers[HEADER_REQUEST_ID], &id)) {
+        id = uuid_v7();
+    }
+    uuid_format(&id, ex->rq.id);
+}
+
+bool exchange_wants_html(const struct exchange *ex)
+{
+    return str_find(ex->headers[HEADER_ACCEPT], STR("text/html"), 0) >= 0;
+}
+
+/* ------------------------------------------------------------------ the route */
+
+size_t exchange_body_cap(const struct exchange *ex)
+{
+    const struct route *route = ex->rq.route;
+    return route != NULL && route->body_cap != 0 ? route->body_cap : BODY_CAP_DEFAULT;
+}
+
+static bool find_route(struct exchange *ex)
+{
+    struct request *rq = &ex->rq;
+    uint64_t length = 0;
+    rq->route = route_find(rq->method, rq->path, rq->path_ids, &ex->allow);
+    if (rq->route == NULL) {
+        refuse(ex, ex->allow != 0 ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND,
+               ex->allow != 0 ? "The Allow header names the methods."
+                              : "Check the address; another organization's things are not shown.");
+        return false;
+    }
+    ex->route_index = (int)(rq->route - routes);
+    if (ex->headers[HEADER_CONTENT_LENGTH].ptr != NULL &&
+        str_parse_u64(ex->headers[HEADER_CONTENT_LENGTH], 0, INT64_MAX, &length) &&
+        length > exchange_body_cap(ex)) {
+        (void)fail(rq, ERR_TOO_LARGE, "The body may have at most %zu bytes.",
+                   exchange_body_cap(ex));
+        ex->stage = STAGE_ANSWER;
+        return false;
+    }
+    return true;
+}
+
+static bool is_safe_method(struct str method)
+{
+    return str_eq_c(method, "GET") || str_eq_c(method, "HEAD");
+}
+
+/* Changes that a browser asks for with a cookie, or to get one, come from our own pages only. */
+static bool check_browser(struct exchange *ex)
+{
+    const struct auth_browser browser = {
+        .content_type = ex->headers[HEADER_CONTENT_TYPE],
+        .sec_fetch_site = ex->headers[HEADER_SEC_FETCH_SITE],
+        .origin = ex->headers[HEADER_ORIGIN],
+        .host = ex->headers[HEADER_HOST],
+    };
+    bool from_browser = browser.sec_fetch_site.ptr != NULL || browser.origin.ptr != NULL;
+    bool matters = ex->cookie || (ex->rq.route->perm == PERM_PUBLIC && from_browser);
+    if (is_safe_method(ex->rq.method) || !matters) {
+        return true;
+    }
+    enum err err = auth_same_origin(&browser, ex->rq.secure);
+    if (err != ERR_NONE) {
+        refuse(ex, err,
+               err == ERR_MEDIA_TYPE
+                   ? "Send Content-Type: application/json; a cookie alone changes nothing."
+                   : "Changes with a cookie are taken from this server's own pages only.");
+    }
+    return err == ERR_NONE;
+}
+
+/* ------------------------------------------------------------------ the caller */
+
+static void permit(struct exchange *ex)
+{
+    enum err err = auth_permit(&ex->rq.caller, ex->rq.route->perm);
+    if (err == ERR_NONE) {
+        ex->stage = STAGE_BODY;
+        return;
+    }
+    refuse(ex, err,
+           err == ERR_FORBIDDEN ? "Your roles do not include this; an administrator can grant it."
+                                : "Sign in, or send Authorization: Bearer with a token.");
+}
+
+struct touch {
+    struct db_call call;
+    struct arena *arena;
+};
+
+static void on_touched(struct db_call *call, enum err err, const struct db_rows *rows)
+{
+    struct touch *touch = call->ctx;
+    (void)rows;
+    if (err != ERR_NONE) {
+        log_debug("a session's last use could not be written: %s", err_info(err)->title);
+    }
+    arena_free(touch->arena);
+}
+
+/* Keeps a used session alive; nobody waits for it. */
+static void touch_session(struct exchange *ex, struct auth_cache *cache)
+{
+    struct request *rq = &ex->rq;
+    if (rq->caller.expires_us - clock_wall_us() > SESSION_IDLE_US - SESSION_TOUCH_US ||
+        !auth_touch_due(cache, rq->token_hash)) {
+        return;
+    }
+    struct arena *arena = arena_new((size_t)64 * 1024);
+    struct touch *touch = arena_zalloc(arena, sizeof(*touch));
+    *touch = (struct touch){
+        .arena = arena,
+        .call = {.sql = SQL_SESSION_TOUCH,
+                 .verb = true,
+                 .has_org = true,
+                 .org = rq->caller.org,
+                 .done = on_touched,
+                 .ctx = touch},
+    };
+    db_arg_uuid(&touch->call.args, arena, &rq->caller.credential_id);
+    db_submit(loop_db(rq->loop), &touch->call);
+}
+
+static void on_caller(struct db_call *call, enum err err, const struct db_rows *rows)
+{
+    struct exchange *ex = call->ctx;
+    struct request *rq = &ex->rq;
+    struct auth_cache *cache = loop_slot(rq->loop, LOOP_SLOT_AUTH);
+    if (err != ERR_NONE) {
+        reply_database_failed(rq, err);
+        ex->stage = STAGE_ANSWER;
+    } else if (!auth_caller_read(rq->arena, rows, &rq->caller)) {
+        rq->caller = (struct caller){0};
+        refuse(ex, ERR_UNAUTHENTICATED, "The token or session is not known, revoked or expired.");
+    } else {
+        auth_cache_put(cache, rq->token_hash, follow_auth_epoch(loop_follow(rq->loop)),
+                       &rq->caller);
+        if (rq->caller.kind == CALLER_SESSION) {
+            touch_session(ex, cache);
+        }
+        permit(ex);
+    }
+    request_resume(rq);
+}
+
+static void look_up_caller(struct exchange *ex, struct str token)
+{
+    struct request *rq = &ex->rq;
+    struct auth_cache *cache = loop_slot(rq->loop, LOOP_SLOT_AUTH);
+    crypto_sha256(token, rq->token_hash);
+    if (auth_cache_get(cache, rq->token_hash, follow_auth_epoch(loop_follow(rq->loop)),
+                       &rq->caller)) {
+        rq->caller.name =
+            (struct str){arena_strndup(rq->arena, rq->caller.name.ptr, rq->caller.name.len),
+                         rq->caller.name.len};
+        permit(ex);
+        return;
+    }
+    ex->call = (struct db_call){.sql = SQL_AUTH_LOOKUP, .done = on_caller, .ctx = ex};
+    db_arg_bytes(&ex->call.args, rq->arena, rq->token_hash, sizeof(rq->token_hash));
+    request_suspend(rq);
+    db_submit(loop_db(rq->loop), &ex->call);
+}
+
+static void find_caller(struct exchange *ex)
+{
+    enum auth_source source = AUTH_NONE;
+    struct str token = {0};
+    enum err err = auth_token(ex->headers[HEADER_AUTHORIZATION], ex->headers[HEADER_COOKIE],
+                              ex->rq.secure, &source, &token);
+    ex->cookie = source == AUTH_COOKIE;
+    if (ex->rq.route->perm == PERM_PUBLIC) {
+        if (check_browser(ex)) {
+            ex->stage = STAGE_BODY;
+        }
+        return;
+    }
+    if (err != ERR_NONE) {
+        refuse(ex, err, "The Authorization header holds no token of this server.");
+    } else if (source == AUTH_NONE) {
+        permit(ex);
+    } else if (check_browser(ex)) {
+        look_up_caller(ex, token);
+    }
+}
+
+void exchange_admit(struct exchange *ex)
+{
+    take_address(ex);
+    if (loop_db(ex->rq.loop) == NULL) {
+        take_request_id(ex);
+        refuse(ex, ERR_UNAVAILABLE, "The server is stopping; try again.");
+        return;
+    }
+    if (needs_tls(ex)) {
+        take_request_id(ex);
+        refuse(
+            ex, ERR_TLS_REQUIRED,
+            "Plain http is served to insecure_http_from only. Use https, set tls_certificate and "
+            "tls_key, or put a TLS proxy in front.");
+        return;
+    }
+    if (is_safe_method(ex->rq.method) && exchange_serve_file(ex)) {
+        ex->stage = STAGE_ANSWER;
+        return;
+    }
+    take_request_id(ex);
+    if (find_route(ex)) {
+        find_caller(ex);
+    }
+}

@@ -1,0 +1,155 @@
+/* Handlers of the server itself: readiness, metrics, its own description and its problem pages. */
+#include "server/handlers/system.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/encode.h"
+#include "db/statements.h"
+#include "server/config.h"
+#include "server/documents.h"
+#include "server/follow.h"
+#include "server/loop.h"
+#include "server/metrics.h"
+#include "server/network.h"
+
+/* The follower polls four times a second: silence for so long means that nothing wakes. */
+#define FOLLOW_LATE_US (5 * (int64_t)1000000)
+/* Partitions are made 14 days ahead; below this an administrator must look. */
+#define PARTITION_DAYS_MIN 2
+
+struct ready {
+    bool database;
+    int64_t migration;
+    int64_t partitions_days; /* -1 = not known */
+    bool durable;
+};
+
+enum err system_health(struct request *rq)
+{
+    reply_json(rq, 200, STR("ok\n"));
+    rq->content_type = "text/plain; charset=utf-8";
+    return ERR_NONE;
+}
+
+static void write_loops(const struct request *rq, struct enc *enc)
+{
+    size_t count = 0;
+    struct loop *const *peers = loop_peers(rq->loop, &count);
+    enc_key(enc, "loops");
+    enc_arr(enc);
+    for (size_t i = 0; i < count; i++) {
+        enc_obj(enc);
+        enc_key(enc, "n");
+        enc_i64(enc, (int64_t)i);
+        enc_key(enc, "lag_ms");
+        enc_double(enc, (double)loop_lag_us(peers[i]) / 1000, 3);
+        enc_key(enc, "streams");
+        enc_i64(enc, (int64_t)loop_metrics_stream_count(loop_metrics(peers[i])));
+        enc_obj_end(enc);
+    }
+    enc_arr_end(enc);
+}
+
+static void reply_ready(struct request *rq, const struct ready *state)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    struct enc enc;
+    bool follows = follow_age_us(loop_follow(rq->loop)) < FOLLOW_LATE_US;
+    bool ready = state->database && follows && state->migration == migrations_count &&
+                 state->partitions_days >= PARTITION_DAYS_MIN && !request_stopping(rq);
+    enc_init(&enc, &text);
+    enc_obj(&enc);
+    enc_key(&enc, "ready");
+    enc_bool(&enc, ready);
+    enc_key(&enc, "database");
+    enc_bool(&enc, state->database && follows);
+    enc_key(&enc, "migrations");
+    enc_obj(&enc);
+    enc_key(&enc, "database");
+    enc_i64(&enc, state->migration);
+    enc_key(&enc, "program");
+    enc_i64(&enc, migrations_count);
+    enc_obj_end(&enc);
+    write_loops(rq, &enc);
+    enc_key(&enc, "partitions_days");
+    if (state->partitions_days < 0) {
+        enc_null(&enc);
+    } else {
+        enc_i64(&enc, state->partitions_days);
+    }
+    enc_key(&enc, "durable");
+    enc_bool(&enc, state->durable);
+    enc_obj_end(&enc);
+    reply_json(rq, ready ? 200 : 503,
+               (struct str){arena_strndup(rq->arena, text.ptr, text.len), text.len});
+}
+
+static enum err on_ready(struct request *rq, const struct db_rows *rows)
+{
+    struct ready state = {
+        .database = true,
+        .migration = db_i64(rows, 0, db_rows_col(rows, "migration")),
+        .partitions_days = db_i64(rows, 0, db_rows_col(rows, "partitions_days")),
+        .durable = db_bool(rows, 0, db_rows_col(rows, "durable")),
+    };
+    reply_ready(rq, &state);
+    return ERR_NONE;
+}
+
+enum err system_ready(struct request *rq)
+{
+    const struct db_args none = {0};
+    const struct ready down = {.partitions_days = -1};
+    if (!db_loop_ready(loop_db(rq->loop))) {
+        reply_ready(rq, &down);
+        return ERR_NONE;
+    }
+    return request_query_as(rq, NULL, SQL_READY_STATE, false, &none, on_ready);
+}
+
+enum err system_metrics(struct request *rq)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    size_t count = 0;
+    if (!networks_hold(config.metrics_from, rq->address)) {
+        return fail(rq, ERR_FORBIDDEN, "Metrics are served to metrics_from only.");
+    }
+    struct loop *const *peers = loop_peers(rq->loop, &count);
+    metrics_write(peers, count, &text);
+    reply_json(rq, 200, (struct str){arena_strndup(rq->arena, text.ptr, text.len), text.len});
+    rq->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    return ERR_NONE;
+}
+
+static const struct document *find_document(struct str name)
+{
+    for (size_t i = 0; i < documents_count; i++) {
+        if (str_eq_c(name, documents[i].name)) {
+            return &documents[i];
+        }
+    }
+    return NULL;
+}
+
+enum err system_openapi(struct request *rq)
+{
+    const struct document *document = find_document(STR("openapi.json"));
+    if (document == NULL) {
+        return fail(rq, ERR_NOT_FOUND, "This build has no description of the API.");
+    }
+    reply_json(rq, 200, (struct str){document->text, document->len});
+    return ERR_NONE;
+}
+
+enum err system_problem(struct request *rq)
+{
+    const struct document *document =
+        find_document((struct str){rq->path.ptr + 1, rq->path.len - 1});
+    if (document == NULL) {
+        return fail(rq, ERR_NOT_FOUND, "There is no such problem page.");
+    }
+    reply_json(rq, 200, (struct str){document->text, document->len});
+    rq->content_type = "text/markdown; charset=utf-8";
+    return ERR_NONE;
+}

@@ -1,0 +1,9 @@
+/* What runs beside the event loops: one table, started in this order and stopped in the other. */
+#include "server/backgrounds.h"
+
+#include "server/loops/loops.h"
+
+const struct background backgrounds[] = {
+    {"loops", loops_start, loops_stop, LOOPS_COUNT},
+    {NULL, NULL, NULL, 0},
+};

@@ -239,7 +239,7 @@ export interface NodeDetail extends Omit<NodeSummary, "gpus"> {
   gpus: Gpu[];
   collectors: Collector[];
   incidents: Incident[];
-  repair: Repair | null;
+  repair: RepairSummary | null;
   ssh_command: string | null;
 }
 
@@ -337,6 +337,8 @@ export interface Plan {
   node: { id: string; name: string };
   boot_id: string | null;
   action: string;
+  /** how it is carried out; null: nothing here can */
+  how?: string | null;
   keeps: string;
   loses: string | null;
   seconds_expected: number;
@@ -354,7 +356,7 @@ export interface Plan {
   jobs: unknown[];
   capacity: { healthy_before: number; healthy_after: number; nodes: number };
   domain: { rack: string | null; leaf: string | null; others_down: number };
-  limits: { running: number; max_running: number; attempt: number; attempts_max: number };
+  limits: { running: number; max_running: number; attempt: number; attempts_max: number; why_not?: { code: string; detail: string }[] };
   rule: { check_id: string; right: number; total: number; days: number } | null;
   made_at: string;
   policy: { healthy_delay_seconds: number; begin_within_seconds: number; rejoin_within_seconds: number };
@@ -399,6 +401,9 @@ export interface Repair {
   can_approve: boolean;
   blocked: string | null;
 }
+
+/** An open repair as its node shows it. */
+export type RepairSummary = Omit<Repair, "plan" | "steps" | "can_approve" | "blocked">;
 
 export interface CheckRow {
   check_id: string;

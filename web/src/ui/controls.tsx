@@ -96,7 +96,7 @@ export function Select(props: { label: string; choices: Choice[]; value: string;
 }
 
 export interface FieldProps {
-  label: string;
+  label: ComponentChildren;
   name: string;
   value: string;
   onInput: (value: string) => void;
@@ -138,6 +138,33 @@ export function Field(props: FieldProps) {
         </p>
       )}
     </div>
+  );
+}
+
+export interface Option {
+  value: string;
+  label: ComponentChildren;
+  sub?: ComponentChildren;
+  /** at the right: how long it takes */
+  end?: ComponentChildren;
+}
+
+/** Radio buttons, each with a sentence of its own. */
+export function Options(props: { legend: string; name: string; options: readonly Option[]; value: string; onChange: (value: string) => void }) {
+  return (
+    <fieldset class="opts">
+      <legend class="lbl">{props.legend}</legend>
+      {props.options.map((option) => (
+        <label class="opt" key={option.value}>
+          <input type="radio" name={props.name} value={option.value} checked={option.value === props.value} onChange={() => props.onChange(option.value)} />
+          <span>
+            {option.label}
+            {option.sub && <span class="sub">{option.sub}</span>}
+          </span>
+          {option.end && <span class="end">{option.end}</span>}
+        </label>
+      ))}
+    </fieldset>
   );
 }
 

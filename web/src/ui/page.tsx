@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { Fragment } from "preact";
 import { useEffect, useId } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { age, ago, moment, now, parse, span, utc } from "../time";
+import { age, ago, DAY, moment, now, parse, span, utc } from "../time";
 
 const ANNOUNCE_GAP_MS = 30_000;
 
@@ -137,15 +137,16 @@ export function Time({ iso, form = "age", none = "never" }: { iso: string | null
   );
 }
 
-/** Times below a chart or strip, at even steps over [since, until]; the last one is now. */
+/** Times below a chart or strip, at even steps over [since, until]; the last one is now. Beyond two days each names its day. */
 export function TimeAxis({ since, until, steps, live = true }: { since: number; until: number; steps: number; live?: boolean }) {
+  const far = until - since > 2 * DAY;
   return (
     <div class="xl" aria-hidden="true">
       {Array.from({ length: steps }, (_, i) => {
         const at = since + ((until - since) * i) / steps;
         return (
           <span key={i}>
-            <i>{i === 0 ? moment(at, until) : moment(at, at)}</i>
+            <i>{i === 0 || far ? moment(at, until) : moment(at, at)}</i>
             {i === steps - 1 && <b>{live ? "now" : moment(until, at)}</b>}
           </span>
         );

@@ -1,8 +1,14 @@
-/* Evidence, steps, consequences, check lines and lanes: how a fault and its repair are told. */
+/* Evidence, steps, consequences and check lines: how a fault and its repair are told. */
 import type { ComponentChildren } from "preact";
 import type { EvidenceLine } from "../types";
 import { clock, parse, utc } from "../time";
 import { Icon, type IconName, type Tone } from "./icons";
+
+/** Down to the millisecond where a machine gave it. */
+function stamp(at: number): string {
+  const ms = at % 1000;
+  return clock(at, true) + (ms ? `.${String(ms).padStart(3, "0")}` : "");
+}
 
 /** Log lines as a machine wrote them; those that opened the incident are tinted. */
 export function Evidence({ lines, label }: { lines: EvidenceLine[]; label: string }) {
@@ -13,7 +19,7 @@ export function Evidence({ lines, label }: { lines: EvidenceLine[]; label: strin
         return (
           <li key={i} class={line.opened ? "opened" : undefined}>
             <time class="t3" dateTime={line.at} title={at === null ? undefined : utc(at)}>
-              {at === null ? "" : clock(at, true)}
+              {at === null ? "" : stamp(at)}
             </time>
             <span class="t3">{line.source}</span>
             <span>
@@ -120,63 +126,5 @@ export function CheckLines({ items, label }: { items: CheckLineItem[]; label: st
         );
       })}
     </ul>
-  );
-}
-
-export interface LaneItem {
-  /** milliseconds; to null: still so, drawn up to now */
-  from: number;
-  to: number | null;
-  /** a class of style.css: l-healthy, l-unhealthy, l-repairing, l-starting, l-paused, l-unknown, l-pending, l-gap, l-fault, l-warning, l-event */
-  kind: string;
-  label: string;
-  /** a root cause is taller */
-  tall?: boolean;
-}
-
-export interface Lane {
-  label: string;
-  items: LaneItem[];
-  note?: string;
-}
-
-const LANE_WIDTH = 1000;
-
-/** Intervals and marks over [since, until]; each lane's items are also a list for screen readers. */
-export function Lanes(props: { lanes: Lane[]; since: number; until: number; children?: ComponentChildren }) {
-  const { since, until } = props;
-  const x = (ms: number) => Math.max(0, Math.min(LANE_WIDTH, ((ms - since) / Math.max(1, until - since)) * LANE_WIDTH));
-  return (
-    <div class="lanes">
-      {props.lanes.map((lane) => (
-        <div class="lane" key={lane.label}>
-          <span>{lane.label}</span>
-          {lane.items.length === 0 && lane.note ? (
-            <span class="t3 s12">{lane.note}</span>
-          ) : (
-            <div>
-              <svg viewBox={`0 0 ${LANE_WIDTH} 28`} preserveAspectRatio="none" aria-hidden="true">
-                {lane.items.map((item, i) => {
-                  const left = x(item.from);
-                  const width = Math.max(6, x(item.to ?? until) - left);
-                  const height = item.tall ? 20 : 12;
-                  return (
-                    <rect key={i} class={item.kind} x={Math.min(left, LANE_WIDTH - width)} y={14 - height / 2} width={width} height={height}>
-                      <title>{item.label}</title>
-                    </rect>
-                  );
-                })}
-              </svg>
-              <ol class="vh">
-                {lane.items.map((item, i) => (
-                  <li key={i}>{item.label}</li>
-                ))}
-              </ol>
-            </div>
-          )}
-        </div>
-      ))}
-      {props.children}
-    </div>
   );
 }

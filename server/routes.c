@@ -7,8 +7,8 @@
 /* clang-format off */
 const struct route routes[] = {
     /* /healthz is answered from memory before the table (static.c); the row names it. */
-    {.method = "GET", .path = "/healthz", .operation = "health", .perm = PERM_PUBLIC, .success = 200, .sql = -1, .handler = system_health},
-    {.method = "GET", .path = "/readyz", .operation = "ready", .perm = PERM_PUBLIC, .success = 200, .sql = -1, .handler = system_ready},
+    {.method = "GET", .path = "/healthz", .operation = "healthz", .perm = PERM_PUBLIC, .success = 200, .sql = -1, .handler = system_health},
+    {.method = "GET", .path = "/readyz", .operation = "readyz", .perm = PERM_PUBLIC, .success = 200, .sql = -1, .handler = system_ready},
     {.method = "GET", .path = "/metrics", .operation = "metrics", .perm = PERM_PUBLIC, .success = 200, .sql = -1, .handler = system_metrics},
     {.method = "GET", .path = "/api/v1/openapi.json", .operation = "openapi", .perm = PERM_PUBLIC, .success = 200, .sql = -1, .handler = system_openapi,
      .flags = ROUTE_COMPRESS},

@@ -38,6 +38,9 @@ SELECT h.event_seq AS head, e.seq, e.at, e.type, e.cluster_id, e.data
      ORDER BY v.seq LIMIT $4::int) e ON true
  WHERE h.org_id = $1 ORDER BY e.seq;
 
+-- name: stream_cluster
+SELECT c.id FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid;
+
 -- Summaries by version: the follower compares them with what it told last.
 -- name: stream_samples
 SELECT r.cluster_id, r.version FROM cluster_rollup r WHERE r.org_id = $1;

@@ -80,7 +80,7 @@ static enum err read_after(struct request *rq, int64_t *ret_after)
     return ERR_NONE;
 }
 
-enum err event_stream(struct request *rq)
+static enum err begin(struct request *rq)
 {
     const struct event_stream_query *query = rq->params;
     struct streams *streams = loop_slot(rq->loop, LOOP_SLOT_EVENTS);
@@ -103,6 +103,23 @@ enum err event_stream(struct request *rq)
     exchange_stream(exchange_of(rq), &ops, stream);
     stream_catch_up(stream);
     return ERR_NONE;
+}
+
+static enum err on_cluster(struct request *rq, const struct db_rows *rows)
+{
+    return db_rows_count(rows) == 0 ? fail(rq, ERR_NOT_FOUND, "There is no such cluster.")
+                                    : begin(rq);
+}
+
+enum err event_stream(struct request *rq)
+{
+    const struct event_stream_query *query = rq->params;
+    struct db_args args = {0};
+    if (query->cluster_id.ptr == NULL) {
+        return begin(rq);
+    }
+    db_arg_str(&args, rq->arena, query->cluster_id);
+    return request_query(rq, SQL_STREAM_CLUSTER, false, &args, on_cluster);
 }
 
 /* ------------------------------------------------------------------ what moves the streams */

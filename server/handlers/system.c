@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/encode.h"
 #include "db/statements.h"
+#include "server/api_data.h"
 #include "server/config.h"
-#include "server/documents.h"
 #include "server/follow.h"
 #include "server/loop.h"
 #include "server/metrics.h"
@@ -21,7 +21,7 @@
 struct ready {
     bool database;
     int64_t migration;
-    int64_t partitions_days; /* -1 = not known */
+    int64_t partitions_days; /* days ahead that have all their partitions; 0 also when unknown */
     bool durable;
 };
 
@@ -65,19 +65,10 @@ static void reply_ready(struct request *rq, const struct ready *state)
     enc_key(&enc, "database");
     enc_bool(&enc, state->database && follows);
     enc_key(&enc, "migrations");
-    enc_obj(&enc);
-    enc_key(&enc, "database");
-    enc_i64(&enc, state->migration);
-    enc_key(&enc, "program");
-    enc_i64(&enc, migrations_count);
-    enc_obj_end(&enc);
+    enc_bool(&enc, state->migration == migrations_count);
     write_loops(rq, &enc);
     enc_key(&enc, "partitions_days");
-    if (state->partitions_days < 0) {
-        enc_null(&enc);
-    } else {
-        enc_i64(&enc, state->partitions_days);
-    }
+    enc_i64(&enc, state->partitions_days);
     enc_key(&enc, "durable");
     enc_bool(&enc, state->durable);
     enc_obj_end(&enc);
@@ -100,7 +91,7 @@ static enum err on_ready(struct request *rq, const struct db_rows *rows)
 enum err system_ready(struct request *rq)
 {
     const struct db_args none = {0};
-    const struct ready down = {.partitions_days = -1};
+    const struct ready down = {0};
     if (!db_loop_ready(loop_db(rq->loop))) {
         reply_ready(rq, &down);
         return ERR_NONE;
@@ -122,34 +113,22 @@ enum err system_metrics(struct request *rq)
     return ERR_NONE;
 }
 
-static const struct document *find_document(struct str name)
-{
-    for (size_t i = 0; i < documents_count; i++) {
-        if (str_eq_c(name, documents[i].name)) {
-            return &documents[i];
-        }
-    }
-    return NULL;
-}
-
 enum err system_openapi(struct request *rq)
 {
-    const struct document *document = find_document(STR("openapi.json"));
-    if (document == NULL) {
-        return fail(rq, ERR_NOT_FOUND, "This build has no description of the API.");
-    }
-    reply_json(rq, 200, (struct str){document->text, document->len});
+    reply_json(rq, 200, (struct str){api_openapi, api_openapi_len});
     return ERR_NONE;
 }
 
 enum err system_problem(struct request *rq)
 {
-    const struct document *document =
-        find_document((struct str){rq->path.ptr + 1, rq->path.len - 1});
-    if (document == NULL) {
-        return fail(rq, ERR_NOT_FOUND, "There is no such problem page.");
+    struct str slug = {rq->path.ptr + sizeof("/problems/") - 1,
+                       rq->path.len - (sizeof("/problems/") - 1)};
+    for (size_t i = 0; i < api_pages_count; i++) {
+        if (str_eq_c(slug, api_pages[i].slug)) {
+            reply_json(rq, 200, str_of(api_pages[i].text));
+            rq->content_type = "text/markdown; charset=utf-8";
+            return ERR_NONE;
+        }
     }
-    reply_json(rq, 200, (struct str){document->text, document->len});
-    rq->content_type = "text/markdown; charset=utf-8";
-    return ERR_NONE;
+    return fail(rq, ERR_NOT_FOUND, "There is no such problem page.");
 }

@@ -1,0 +1,71 @@
+/* What the handlers of agents share, made once before the event loops start. */
+#include "server/agents.h"
+
+#include <stdlib.h>
+
+#include "base/crypto.h"
+#include "base/log.h"
+#include "server/config.h"
+#include "server/follow.h"
+
+/* Written before the threads start and after they ended. */
+static struct {
+    struct keys *keys;
+    struct ingest *ingest;
+    struct commands *commands;
+} agents;
+
+bool agents_open(char *error, size_t error_cap)
+{
+    agents.keys = keys_open(config.keys_dir, error, error_cap);
+    return agents.keys != NULL;
+}
+
+void agents_start(struct follow *follow)
+{
+    const struct ingest_options options = {.writers = INGEST_WRITERS_MAX, .follow = follow};
+    agents.ingest = ingest_new(&options);
+    agents.commands = commands_new(config.interval_seconds);
+    commands_follow(agents.commands, follow);
+    if (!ingest_start(agents.ingest) || !commands_start(agents.commands)) {
+        /* Reports would wait for ever. */
+        log_error("a thread for agents' reports could not be started");
+        exit(1);
+    }
+}
+
+void agents_stop(void)
+{
+    commands_stop(agents.commands);
+    ingest_stop(agents.ingest);
+}
+
+struct keys *agents_keys(void)
+{
+    return agents.keys;
+}
+
+struct ingest *agents_ingest(void)
+{
+    return agents.ingest;
+}
+
+struct commands *agents_commands(void)
+{
+    return agents.commands;
+}
+
+double agents_next_interval(void)
+{
+    /* xorshift64*: spreading needs no secret, and one a thread needs no lock. */
+    static _Thread_local uint64_t state;
+    if (state == 0) {
+        crypto_random(&state, sizeof state);
+        state |= 1;
+    }
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    double part = (double)(state * UINT64_C(0x2545f4914f6cdd1d) >> 11) / 9007199254740992.0;
+    return (double)config.interval_seconds * (0.9 + 0.2 * part);
+}

@@ -283,18 +283,21 @@ def load_statements(folders, tables):
     return statements
 
 
-def load_migrations(folder):
+def load_migrations(folders):
+    """NNNN_name.sql without gaps; in the folders after the first also next_name.sql, which takes the next number."""
     migrations = []
-    for path in sql_files(folder):
-        name = os.path.basename(path)
-        if name == "schema.sql":
-            continue
-        match = re.fullmatch(r"(\d{4})_([a-z0-9_]+)\.sql", name)
-        if not match:
-            raise Refused(f"{path}: a migration is called NNNN_name.sql")
-        if int(match.group(1)) != len(migrations) + 1:
-            raise Refused(f"{path}: expected number {len(migrations) + 1:04d} here (no gaps, no doubles)")
-        migrations.append((int(match.group(1)), match.group(2), read_text(path)))
+    for number, folder in enumerate(folders):
+        for path in sql_files(folder):
+            name = os.path.basename(path)
+            if name == "schema.sql":
+                continue
+            match = re.fullmatch(r"(\d{4})_([a-z0-9_]+)\.sql" if number == 0 else r"(next)_([a-z0-9_]+)\.sql", name)
+            if not match:
+                raise Refused(f"{path}: a migration is called NNNN_name.sql")
+            version = len(migrations) + 1
+            if match.group(1) not in ("next", f"{version:04d}"):
+                raise Refused(f"{path}: expected number {version:04d} here (no gaps, no doubles)")
+            migrations.append((version, match.group(2), read_text(path)))
     return migrations
 
 
@@ -348,7 +351,7 @@ def write_text(path, text):
 def main(argv):
     parser = argparse.ArgumentParser(description="Checks and embeds SQL.")
     parser.add_argument("--sql", required=True, action="append", help="a folder; may be given again")
-    parser.add_argument("--migrations", required=True)
+    parser.add_argument("--migrations", required=True, action="append", help="a folder; may be given again")
     parser.add_argument("--header", required=True)
     parser.add_argument("--source", required=True)
     parser.add_argument("--depfile")
@@ -364,7 +367,7 @@ def main(argv):
     write_text(args.source, source_text(statements, migrations, args.strip_org_predicate))
     if args.depfile:
         # The folders stand there too: a file that is added or removed is noticed.
-        folders = args.sql + [args.migrations]
+        folders = args.sql + args.migrations
         inputs = folders + [path for folder in folders for path in sql_files(folder)]
         write_text(args.depfile, f"{args.header} {args.source}: {' '.join(inputs)}\n")
     return 0

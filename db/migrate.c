@@ -17,11 +17,13 @@
 #define TRY_AGAIN_MS 500 /* writers that queued behind our lock go on meanwhile */
 #define LOCK_KEY "hashtext('muster.migrate')"
 
-/* Reading every row needs the owner's policy; with row_security off a missing one is an error
- * instead of an empty result. Others that migrate are waited for, ten minutes at most. */
-static const char begin_session[] = "SET row_security = off; "
-                                    "SET statement_timeout = 0; "
-                                    "SET client_min_messages = warning; SET lock_timeout = '600s'; "
+/*
+ * The owner reads every org's rows by its own policy on each table (a catalogue test asks for it).
+ * row_security = off would not do: it refuses all tables that force row security on their owner.
+ * Others that migrate are waited for, ten minutes at most.
+ */
+static const char begin_session[] = "SET statement_timeout = 0; SET client_min_messages = warning; "
+                                    "SET lock_timeout = '600s'; "
                                     "SELECT pg_advisory_lock(" LOCK_KEY ");";
 
 static const char create_table[] =
@@ -165,7 +167,9 @@ static PGresult *note_applied(struct migrator *m, const struct migration *migrat
 /* One try of one file. *ret_locked: it may succeed later. */
 static enum err try_file(struct migrator *m, const struct migration *migration, bool *ret_locked)
 {
-    static const char begin[] = "BEGIN; SET LOCAL lock_timeout = '2s'";
+    /* Above deadlock_timeout (1 s), which makes an autovacuum give way; below the 2 s that the
+     * runtime roles wait for a lock, so that those who queue behind us do not fail. */
+    static const char begin[] = "BEGIN; SET LOCAL lock_timeout = '1500ms'";
     char what[128];
     (void)snprintf(what, sizeof(what), "Migration %04d_%s", migration->version, migration->name);
     const char *steps[] = {begin, migration->text, create_table, NULL, "COMMIT"};

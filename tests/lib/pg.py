@@ -74,7 +74,7 @@ class PrivatePostgres:
 
     def __init__(self, migrate=None, fsync=True, settings=None):
         self.migrate = migrate
-        self.settings = dict(SETTINGS, fsync="on" if fsync else "off", **(settings or {}))
+        self.settings = {**SETTINGS, "fsync": "on" if fsync else "off", **(settings or {})}
         self.folder = None
         self.process = None
 

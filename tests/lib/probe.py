@@ -6,7 +6,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROBE = Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "tests" / "db" / "db-probe"
+BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "tests" / "db"
+PROBE = BUILD / "db-probe"
+NEXT_PROBE = BUILD / "next" / "db-probe-next"  # knows one migration more
 ANSWER_SECONDS = 45
 
 
@@ -78,7 +80,7 @@ class Probe:
         assert self.process.wait(20) == 0
 
 
-def command(pg, name):
+def command(pg, name, program=PROBE):
     """(exit status, text) of a one-shot command of the probe: migrate, check-version, check-roles."""
-    done = subprocess.run([PROBE, name], env={**os.environ, **pg.env()}, capture_output=True, text=True, check=False)
+    done = subprocess.run([program, name], env={**os.environ, **pg.env()}, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout.strip()

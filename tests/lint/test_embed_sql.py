@@ -134,7 +134,16 @@ class Refuses(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             embed_sql.write_text(os.path.join(folder, "0002_x.sql"), "SELECT 1;\n")
             with self.assertRaises(embed_sql.Refused):
-                embed_sql.load_migrations(folder)
+                embed_sql.load_migrations([folder])
+
+
+class Migrations(unittest.TestCase):
+    def test_those_of_a_second_folder_follow(self):
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+            embed_sql.write_text(os.path.join(one, "0001_a.sql"), "SELECT 1;\n")
+            embed_sql.write_text(os.path.join(one, "schema.sql"), "")
+            embed_sql.write_text(os.path.join(two, "next_b.sql"), "SELECT 2;\n")
+            self.assertEqual([m[:2] for m in embed_sql.load_migrations([one, two])], [(1, "a"), (2, "b")])
 
 
 class Strips(unittest.TestCase):

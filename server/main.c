@@ -172,6 +172,7 @@ static int run_init(int argc, char **argv)
     enum err err = init_run(&options, error, sizeof(error));
     if (err == ERR_NONE && demo_token != NULL) {
         options.org = "demo";
+        options.cluster = "demo";
         options.token_file = demo_token;
         options.demo = true;
         err = init_run(&options, error, sizeof(error));

@@ -158,7 +158,7 @@ SANITIZER_ENV = {
 
 def suite_asan():
     folder = build("build-asan", SANITIZE)
-    env = {**SANITIZER_ENV, "MUSTER_BUILD": str(folder)}
+    env = {**SANITIZER_ENV, "MUSTER_BUILD": str(folder), "MUSTERD": str(folder / "musterd")}
     counts = meson_suite("build-asan", "unit", env, 4)
     counts.add(pytest_suite(["tests/api", "tests/agent"], env))
     return counts
@@ -169,6 +169,7 @@ def suite_tsan():
     return pytest_suite(["tests/api"], {
         "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={ROOT}/tests/tsan.supp",
         "MUSTER_BUILD": str(folder),
+        "MUSTERD": str(folder / "musterd"),
     })
 
 

@@ -73,7 +73,7 @@ class Rig:
         self.conf.write_text("".join(f"{k} = {v}\n" for k, v in lines.items()))
         self.run("migrate")
         self.run("init", "--org", "bench", "--project", "default", "--cluster", "bench", "--admin", "admin",
-                 "--token-file", str(self.folder / "token"), "--healthy-delay-seconds", "1", "--demo")
+                 "--admin-token", str(self.folder / "token"), "--healthy-delay", "1")
         self.token = (self.folder / "token").read_text().strip()
         self.log = open(self.folder / "musterd.log", "w")
         self.musterd = subprocess.Popen([BUILD / "musterd", "serve", "--config", self.conf], stderr=self.log)

@@ -27,7 +27,7 @@ const struct route routes[] = {
      .flags = ROUTE_LIST},
     {.method = "GET", .path = "/api/v1/repairs/{repair}", .operation = "repair_get", .perm = PERM_CLUSTER_READ, .success = 200,
      .sql = SQL_REPAIR_GET},
-    {.method = "POST", .path = "/api/v1/nodes/{node}/repairs", .operation = "repair_request", .perm = PERM_REPAIR_REQUEST, .success = 201,
+    {.method = "POST", .path = "/api/v1/nodes/{node}/repairs", .operation = "repair_create", .perm = PERM_REPAIR_REQUEST, .success = 201,
      .sql = -1, .handler = repair_request, .body = repair_request_body, .body_size = sizeof(struct repair_request_in)},
     {.method = "POST", .path = "/api/v1/repairs/{repair}/approve", .operation = "repair_approve", .perm = PERM_REPAIR_DECIDE, .success = 200,
      .sql = -1, .handler = repair_approve, .body = repair_approve_body, .body_size = sizeof(struct repair_approve_in), .flags = ROUTE_KEY},

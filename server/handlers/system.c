@@ -10,6 +10,7 @@
 #include "server/config.h"
 #include "server/follow.h"
 #include "server/loop.h"
+#include "server/loops/loops.h"
 #include "server/metrics.h"
 #include "server/network.h"
 
@@ -51,6 +52,32 @@ static void write_loops(const struct request *rq, struct enc *enc)
     enc_arr_end(enc);
 }
 
+/* age_ms: since a look at everything ended; null = none yet. */
+static void write_background(struct enc *enc)
+{
+    struct runner_status status[LOOPS_COUNT];
+    size_t count = loops_read_status(status);
+    enc_key(enc, "background");
+    enc_arr(enc);
+    for (size_t i = 0; i < count; i++) {
+        enc_obj(enc);
+        enc_key(enc, "name");
+        enc_cstr(enc, status[i].name);
+        enc_key(enc, "ok");
+        enc_bool(enc, status[i].ok);
+        enc_key(enc, "age_ms");
+        if (status[i].age_us < 0) {
+            enc_null(enc);
+        } else {
+            enc_i64(enc, status[i].age_us / 1000);
+        }
+        enc_key(enc, "duration_ms");
+        enc_double(enc, (double)status[i].duration_us / 1000, 3);
+        enc_obj_end(enc);
+    }
+    enc_arr_end(enc);
+}
+
 static void reply_ready(struct request *rq, const struct ready *state)
 {
     CLEANUP(buf_free) struct buf text = {0};
@@ -67,6 +94,7 @@ static void reply_ready(struct request *rq, const struct ready *state)
     enc_key(&enc, "migrations");
     enc_bool(&enc, state->migration == migrations_count);
     write_loops(rq, &enc);
+    write_background(&enc);
     enc_key(&enc, "partitions_days");
     enc_i64(&enc, state->partitions_days);
     enc_key(&enc, "durable");
@@ -108,6 +136,7 @@ enum err system_metrics(struct request *rq)
     }
     struct loop *const *peers = loop_peers(rq->loop, &count);
     metrics_write(peers, count, &text);
+    loops_write_metrics(&text);
     reply_json(rq, 200, (struct str){arena_strndup(rq->arena, text.ptr, text.len), text.len});
     rq->content_type = "text/plain; version=0.0.4; charset=utf-8";
     return ERR_NONE;

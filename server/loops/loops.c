@@ -54,3 +54,38 @@ size_t loops_read_status(struct runner_status status[LOOPS_COUNT])
     }
     return count;
 }
+
+static void write_family(struct buf *out, const char *name, const char *type, const char *help)
+{
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void loops_write_metrics(struct buf *out)
+{
+    struct runner_status status[LOOPS_COUNT];
+    size_t count = loops_read_status(status);
+
+    write_family(out, "muster_background_age_seconds", "gauge",
+                 "Since a background loop last looked at everything.");
+    for (size_t i = 0; i < count; i++) {
+        if (status[i].age_us >= 0) {
+            buf_printf(out, "muster_background_age_seconds{loop=\"%s\"} %.3f\n", status[i].name,
+                       (double)status[i].age_us / 1e6);
+        }
+    }
+    write_family(out, "muster_background_duration_seconds", "gauge", "How long that took.");
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(out, "muster_background_duration_seconds{loop=\"%s\"} %.6f\n", status[i].name,
+                   (double)status[i].duration_us / 1e6);
+    }
+    write_family(out, "muster_background_runs_total", "counter", "Runs for one organization.");
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(out, "muster_background_runs_total{loop=\"%s\"} %llu\n", status[i].name,
+                   (unsigned long long)status[i].runs);
+    }
+    write_family(out, "muster_background_failures_total", "counter", "Of them, failed.");
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(out, "muster_background_failures_total{loop=\"%s\"} %llu\n", status[i].name,
+                   (unsigned long long)status[i].failures);
+    }
+}

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "server/loops/runner.h"
 
 struct follow;
@@ -17,6 +18,9 @@ void loops_stop(void); /* after the event loops; waits for the work at hand */
 
 /* Any thread, between start and stop; returns how many rows were written (LOOPS_COUNT). */
 size_t loops_read_status(struct runner_status status[LOOPS_COUNT]);
+
+/* Appends them in Prometheus' text format. */
+void loops_write_metrics(struct buf *out);
 
 extern const struct runner_spec derive_nodes_loop;    /* node.state and what goes with it */
 extern const struct runner_spec close_incidents_loop; /* clear rules, our cordons */

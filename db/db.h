@@ -190,7 +190,7 @@ const char *db_loop_error(const struct db_loop *loop);
 /* All three connect by DB_MIGRATE or the role they ask about, block, and are for start-up and the
  * command line. `error` is a sentence that says what to do. */
 
-/* Applies what is missing as muster_owner: each file in one transaction with lock_timeout 2 s,
+/* Applies what is missing as muster_owner: each file in one transaction with lock_timeout 1.5 s,
  * tried again while others hold locks; two at once take turns. *ret_applied: how many.
  * ERR_CONFLICT: the database is newer, or an applied file has changed since. */
 enum err db_migrate(int *ret_applied, char *error, size_t error_cap) MUST_CHECK;

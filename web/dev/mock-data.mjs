@@ -103,7 +103,7 @@ function makeNode(shape, k, start) {
     gpu_mem_total_mib: gpus === 0 ? null : gpus * 81559,
     gpu_temp_max_c: silent || gpus === 0 ? null : Math.round(31 + busy * 38 + chance("temp", k) * 5),
     cpu_ratio: silent ? null : Number((0.08 + 0.3 * chance("cpu", k)).toFixed(3)),
-    mem_used_mib: silent ? null : Math.round(2_063_000 * (0.2 + 0.3 * chance("ram", k))),
+    mem_used_mib: silent ? null : Math.round((shape.memory ?? 2_063_000) * (0.2 + 0.3 * chance("ram", k))),
     mem_total_mib: shape.memory ?? 2_063_000,
     net_mbps: silent ? null : Math.round(busy * 260_000 * (0.8 + 0.4 * chance("net", k)) + 40),
     incident_id: null,
@@ -262,7 +262,7 @@ function addFaults(cluster, start, numbers) {
   }
 }
 
-function makeEvents(cluster, start, seqs) {
+function makeEvents(cluster, start) {
   const made = [];
   const add = (ms, type, severity, node, summary, extra = {}) =>
     made.push({ seq: 0, at: iso(ms), type, severity, cluster_id: cluster.id, node_id: node?.id ?? null, node_name: node?.name ?? null, incident_id: null, repair_id: null, actor: "muster", summary, data: {}, ...extra });
@@ -309,14 +309,21 @@ function makeEvents(cluster, start, seqs) {
       add(at, "node.booted", "info", node, `${node.name} booted`, {});
     }
   }
-  made.sort((a, b) => a.at.localeCompare(b.at));
-  for (const event of made) {
-    event.seq = seqs.next++;
-  }
-  return made.reverse();
+  return made.sort((a, b) => b.at.localeCompare(a.at));
 }
 
-function makeCluster(shape, start, numbers, seqs) {
+/** One sequence over all clusters of an org, in the order of time. */
+function numberEvents(clusters, seqs) {
+  const all = clusters.flatMap((cluster) => cluster.events).sort((a, b) => a.at.localeCompare(b.at));
+  for (const event of all) {
+    event.seq = seqs.next++;
+  }
+  for (const cluster of clusters) {
+    cluster.events.sort((a, b) => b.seq - a.seq);
+  }
+}
+
+function makeCluster(shape, start, numbers) {
   const cluster = {
     id: idOf("cluster", shape.index),
     name: shape.name,
@@ -355,7 +362,7 @@ function makeCluster(shape, start, numbers, seqs) {
       Object.assign(node, { state: "unknown", reason: "Agent silent", silent: true, gpu_util_ratio: null, gpu_mem_used_mib: null, gpu_temp_max_c: null, cpu_ratio: null, net_mbps: null, state_since: iso(start - 6 * HOUR), seen_at: iso(start - 6 * HOUR) });
     }
   }
-  cluster.events = makeEvents(cluster, start, seqs);
+  cluster.events = makeEvents(cluster, start);
   return cluster;
 }
 
@@ -368,7 +375,7 @@ export const ORGS = [
 export function makeWorld(start = Date.now()) {
   const numbers = { incident: 201, repair: 101 };
   const seqs = { next: 1000 };
-  const make = (shape) => makeCluster(shape, start, numbers, seqs);
+  const make = (shape) => makeCluster(shape, start, numbers);
   const main = [
     make({ index: 1, name: "fra-h100-a", prefix: "gpu", n: 1024, gpusPerNode: 8, faults: true }),
     make({ index: 2, name: "fra-h100-b", prefix: "gpu-b", n: 256, gpusPerNode: 8 }),
@@ -377,6 +384,8 @@ export function makeWorld(start = Date.now()) {
     make({ index: 5, name: "new-cluster", prefix: "gpu", n: 0, gpusPerNode: 0, region: "", gpuType: "", scheduler: "none" }),
   ];
   const demo = [make({ index: 9, name: "ten-thousand", prefix: "n", n: 10_000, gpusPerNode: 8, faults: true })];
+  numberEvents(main, seqs);
+  numberEvents(demo, seqs);
   return { start, seqs, orgs: new Map([[ORGS[0].id, main], [ORGS[1].id, demo]]) };
 }
 

@@ -6,7 +6,7 @@ import { DRAWN_STEP, drawn, gaps, type Day, type Point } from "../views/history"
 import { TimeAxis } from "./page";
 import { TableFrame } from "./table";
 
-const WIDTH = 1000;
+const WIDTH = 340; /* near the width in pixels, so that the hatching keeps its slope */
 const HEIGHT = 88;
 
 function line(points: Point[], top: number, step: number): { path: string; dots: Point[] } {

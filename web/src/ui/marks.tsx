@@ -1,28 +1,11 @@
 /* The tile that says a node's state, the same in lists, legend and header, and the bar of all states. */
 import type { ComponentChildren } from "preact";
 import { count } from "../format";
+import { narrow } from "../media";
 import type { NodeState, Rollup } from "../types";
+import { BAR_GAP, barWidths, markKind, NOT_HEALTHY, STATES, STATE_WORD, type MarkKind } from "./verdict";
 
-/** The order of states everywhere: worst news first after the healthy ones. */
-export const STATES: readonly NodeState[] = ["healthy", "unhealthy", "repairing", "starting", "pending", "paused", "unknown"];
-export const NOT_HEALTHY: readonly NodeState[] = STATES.slice(1);
-
-export type MarkKind = NodeState | "warning";
-
-export const STATE_WORD: Record<MarkKind, string> = {
-  healthy: "Healthy",
-  warning: "Healthy, warning",
-  unhealthy: "Unhealthy",
-  repairing: "Repairing",
-  starting: "Starting",
-  paused: "Paused",
-  pending: "Pending",
-  unknown: "Unknown",
-};
-
-export function markKind(state: NodeState, warning: boolean): MarkKind {
-  return state === "healthy" && warning ? "warning" : state;
-}
+export { markKind, NOT_HEALTHY, STATES, STATE_WORD, type MarkKind };
 
 function Solid({ kind, children }: { kind: string; children: ComponentChildren }) {
   return (
@@ -95,31 +78,18 @@ export function StateMark({ state, warning = false, children }: { state: NodeSta
   );
 }
 
-const BAR_WIDTH = 1000;
-const BAR_SMALLEST = 8; /* a state that exists can be seen */
-const BAR_GAP = 2;
-
-/** Widths of the segments in units of BAR_WIDTH; a state with nodes is never below the smallest. */
-export function barWidths(counts: number[], width = BAR_WIDTH, smallest = BAR_SMALLEST, gap = BAR_GAP): number[] {
-  const total = counts.reduce((sum, n) => sum + n, 0);
-  const shown = counts.filter((n) => n > 0).length;
-  const room = width - gap * Math.max(0, shown - 1);
-  if (total === 0) {
-    return counts.map(() => 0);
-  }
-  const raised = counts.map((n) => (n > 0 ? Math.max(smallest, (n / total) * room) : 0));
-  const over = raised.reduce((sum, n) => sum + n, 0) - room;
-  const largest = raised.indexOf(Math.max(...raised));
-  return raised.map((n, i) => (i === largest ? n - over : n));
-}
+/* about the width in pixels, so that 8 units are about 8 pixels */
+const BAR_WIDTH = 1056;
+const BAR_WIDTH_NARROW = 358;
 
 export function StateBar({ states }: { states: Record<NodeState, number> }) {
   const counts = STATES.map((state) => states[state] ?? 0);
-  const widths = barWidths(counts);
+  const full = narrow.value ? BAR_WIDTH_NARROW : BAR_WIDTH;
+  const widths = barWidths(counts, full);
   let x = 0;
   const words = STATES.filter((_, i) => (counts[i] ?? 0) > 0).map((state) => `${count(states[state])} ${state}`);
   return (
-    <svg class="statebar" viewBox={`0 0 ${BAR_WIDTH} 12`} preserveAspectRatio="none" role="img" aria-label={words.join(", ") || "No node"}>
+    <svg class="statebar" viewBox={`0 0 ${full} 12`} preserveAspectRatio="none" role="img" aria-label={words.join(", ") || "No node"}>
       {STATES.map((state, i) => {
         const width = widths[i] ?? 0;
         const at = x;

@@ -7,7 +7,7 @@ import { query, setQuery } from "../router";
 import { may, me } from "../session";
 import { useQuery } from "../store";
 import { parse, now, span } from "../time";
-import type { ClusterItem, List, Repair } from "../types";
+import type { ClusterItem, Event, History, List, Repair } from "../types";
 import { Select } from "../ui/controls";
 import { FilterBar } from "../ui/filter-bar";
 import { Mark, STATE_WORD } from "../ui/marks";
@@ -70,7 +70,41 @@ function ShareBar({ cluster }: { cluster: ClusterItem }) {
   );
 }
 
-function ClusterTable({ items, waiting }: { items: ClusterItem[]; waiting: Map<string, number> }) {
+/* each line of a day is a request of its own */
+const MOST_SPARKS = 12;
+const SPARK_STEP_SECONDS = 1_800;
+
+/** A day of use as a thin line, next to its figure. */
+function Spark({ clusterId }: { clusterId: string }) {
+  const history = useQuery<History>(`/clusters/${clusterId}/history?step_seconds=${SPARK_STEP_SECONDS}`, { everyMs: 600_000 });
+  const data = history.data.value;
+  const first = data?.at[0] ?? 0;
+  let path = "";
+  let pen = false;
+  data?.gpu_busy_ratio.forEach((value, i) => {
+    const x = (((data.at[i] ?? 0) - first) / 86_400) * 96;
+    path += value === null ? "" : `${pen ? "L" : "M"}${x.toFixed(1)} ${(19 - value * 18).toFixed(1)}`;
+    pen = value !== null;
+  });
+  return (
+    <svg class="spark" viewBox="0 0 96 20" aria-hidden="true">
+      <path class="ln" d={path} />
+    </svg>
+  );
+}
+
+function LastChange({ event }: { event: Event | undefined }) {
+  if (!event) {
+    return <Nothing>none of late</Nothing>;
+  }
+  return (
+    <span class="t2">
+      <Time iso={event.at} form="ago" />: {event.summary}
+    </span>
+  );
+}
+
+function ClusterTable({ items, waiting, last }: { items: ClusterItem[]; waiting: Map<string, number>; last: Map<string, Event> }) {
   return (
     <>
       <Table
@@ -110,7 +144,21 @@ function ClusterTable({ items, waiting }: { items: ClusterItem[]; waiting: Map<s
               ),
           },
           { key: "share", head: <span class="vh">Share of healthy nodes</span>, cell: (cluster) => <ShareBar cluster={cluster} /> },
-          { key: "busy", head: "GPU busy", number: true, class: "nw", cell: (cluster) => (cluster.rollup?.gpu_busy_ratio == null ? <Nothing>{NO_DATA}</Nothing> : percent(cluster.rollup.gpu_busy_ratio)) },
+          {
+            key: "busy",
+            head: "GPU busy, 24 h",
+            number: true,
+            class: "nw",
+            cell: (cluster) =>
+              cluster.rollup?.gpu_busy_ratio == null ? (
+                <Nothing>{NO_DATA}</Nothing>
+              ) : (
+                <span class="barcell">
+                  {items.indexOf(cluster) < MOST_SPARKS && <Spark clusterId={cluster.id} />}
+                  <span>{percent(cluster.rollup.gpu_busy_ratio)}</span>
+                </span>
+              ),
+          },
           {
             key: "approvals",
             head: "Approvals",
@@ -120,7 +168,7 @@ function ClusterTable({ items, waiting }: { items: ClusterItem[]; waiting: Map<s
               return n ? <a href={`/clusters/${cluster.id}/repairs`}>{count(n)}</a> : <Nothing>0</Nothing>;
             },
           },
-          { key: "at", head: "Figures from", number: true, class: "nw t2", cell: (cluster) => <Time iso={cluster.rollup?.at} form="ago" /> },
+          { key: "last", head: "Last change", class: "last", cell: (cluster) => <LastChange event={last.get(cluster.id)} /> },
         ]}
       />
       <ul class="mobile mlist">
@@ -191,6 +239,16 @@ export function ClustersPage() {
     }
     return by;
   });
+  const events = useQuery<List<Event>>("/events?limit=200", { events: () => true });
+  const last = useComputed(() => {
+    const by = new Map<string, Event>();
+    for (const event of events.data.value?.items ?? []) {
+      if (event.cluster_id && !by.has(event.cluster_id)) {
+        by.set(event.cluster_id, event);
+      }
+    }
+    return by;
+  });
   useEffect(() => {
     document.title = "Clusters · Muster";
   }, []);
@@ -243,7 +301,7 @@ export function ClustersPage() {
         {(list) => (
           <>
             {shown.length > 0 ? (
-              <ClusterTable items={shown} waiting={waiting.value} />
+              <ClusterTable items={shown} waiting={waiting.value} last={last.value} />
             ) : (
               <p class="t2">
                 No cluster matches.{" "}

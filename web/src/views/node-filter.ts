@@ -2,7 +2,7 @@
 import { wanted, satisfies, type Filter, type Spec, type Term } from "../filter";
 import { withQuery } from "../api";
 import type { Grid, NodeState, NodeSummary } from "../types";
-import { STATES } from "../ui/marks";
+import { STATES } from "../ui/verdict";
 
 export const NODE_SPEC: Spec = {
   state: { ops: [":"], values: STATES },

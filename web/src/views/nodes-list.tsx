@@ -5,6 +5,7 @@ import { useSignal } from "@preact/signals";
 import { get } from "../api";
 import { replaceTerm, type Filter } from "../filter";
 import { celsius, count, counted, NO_DATA, percent, sentence } from "../format";
+import { csvCell } from "../csv";
 import { bindKeys } from "../keys";
 import { narrow } from "../media";
 import { query as address, setQuery } from "../router";
@@ -451,15 +452,6 @@ const CSV: [head: string, of: (node: NodeSummary) => string | number | boolean |
   ["net_mbps", (node) => node.net_mbps],
   ["seen_at", (node) => node.seen_at],
 ];
-
-/** A cell that begins like a formula is made plain text, since spreadsheets would run it. */
-export function csvCell(value: string | number | boolean | null): string {
-  if (value === null || value === undefined) {
-    return "";
-  }
-  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
-  return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
-}
 
 /** All nodes that match the filter as CSV, not only those that are drawn. */
 export function ExportButton({ clusterId, filter }: { clusterId: string; filter: Filter }) {

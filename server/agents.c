@@ -8,6 +8,9 @@
 #include "server/config.h"
 #include "server/follow.h"
 
+/* Reports on a connection before it is made anew, on average: at 10 s about three hours. */
+#define RECONNECT_MEAN 1024
+
 /* Written before the threads start and after they ended. */
 static struct {
     struct keys *keys;
@@ -55,9 +58,9 @@ struct commands *agents_commands(void)
     return agents.commands;
 }
 
-double agents_next_interval(void)
+/* xorshift64*: spreading needs no secret, and one state a thread needs no lock. 0 <= value < 1. */
+static double next_random(void)
 {
-    /* xorshift64*: spreading needs no secret, and one a thread needs no lock. */
     static _Thread_local uint64_t state;
     if (state == 0) {
         crypto_random(&state, sizeof state);
@@ -66,6 +69,15 @@ double agents_next_interval(void)
     state ^= state >> 12;
     state ^= state << 25;
     state ^= state >> 27;
-    double part = (double)(state * UINT64_C(0x2545f4914f6cdd1d) >> 11) / 9007199254740992.0;
-    return (double)config.interval_seconds * (0.9 + 0.2 * part);
+    return (double)(state * UINT64_C(0x2545f4914f6cdd1d) >> 11) / 9007199254740992.0;
+}
+
+double agents_next_interval(void)
+{
+    return (double)config.interval_seconds * (0.9 + 0.2 * next_random());
+}
+
+bool agents_reconnect_due(void)
+{
+    return next_random() * RECONNECT_MEAN < 1;
 }

@@ -28,5 +28,7 @@ struct commands *agents_commands(void);
 
 /* interval_seconds, moved by up to a tenth either way, so that a fleet does not march in step. */
 double agents_next_interval(void);
+/* Now and then: the agent connects anew, and may land on another loop or replica. */
+bool agents_reconnect_due(void);
 
 #endif

@@ -1,9 +1,11 @@
 /* What runs beside the event loops: one table, started in this order and stopped in the other. */
 #include "server/backgrounds.h"
 
+#include "server/agents.h"
 #include "server/loops/loops.h"
 
 const struct background backgrounds[] = {
+    {"agents", agents_start, agents_stop, AGENTS_CONNECTIONS},
     {"loops", loops_start, loops_stop, LOOPS_COUNT},
     {NULL, NULL, NULL, 0},
 };

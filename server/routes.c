@@ -1,8 +1,10 @@
 /* THE table: every operation of the server, its permission, its input and its statement or handler.
  */
 #include "server/fields_repair.h"
+#include "server/handlers/agent.h"
 #include "server/handlers/events.h"
 #include "server/handlers/repairs.h"
+#include "server/handlers/report.h"
 #include "server/handlers/system.h"
 #include "server/request.h"
 
@@ -39,6 +41,16 @@ const struct route routes[] = {
      .sql = -1, .handler = repair_settle, .body = repair_settle_body, .body_size = sizeof(struct repair_settle_in)},
     {.method = "POST", .path = "/api/v1/incidents/{incident}/close", .operation = "incident_close", .perm = PERM_INCIDENT_WRITE, .success = 200,
      .sql = -1, .handler = incident_close, .body = incident_close_body, .body_size = sizeof(struct incident_close_in)},
+
+    /* Agents. */
+    {.method = "POST", .path = "/agent/v1/enroll", .operation = "agent_enroll", .perm = PERM_PUBLIC, .success = 201, .sql = -1, .handler = agent_enroll,
+     .body = agent_enroll_body, .body_size = sizeof(struct agent_enroll_in), .flags = ROUTE_LENIENT | ROUTE_NO_STORE_BODY},
+    {.method = "POST", .path = "/agent/v1/challenge", .operation = "agent_challenge", .perm = PERM_PUBLIC, .success = 200, .sql = -1,
+     .handler = agent_challenge, .body = agent_challenge_body, .body_size = sizeof(struct agent_challenge_in), .flags = ROUTE_LENIENT},
+    {.method = "POST", .path = "/agent/v1/token", .operation = "agent_token", .perm = PERM_PUBLIC, .success = 200, .sql = -1, .handler = agent_token,
+     .body = agent_token_body, .body_size = sizeof(struct agent_token_in), .flags = ROUTE_LENIENT | ROUTE_NO_STORE_BODY},
+    {.method = "POST", .path = "/agent/v1/report", .operation = "agent_report", .perm = PERM_AGENT, .success = 200, .sql = -1, .handler = agent_report,
+     .flags = ROUTE_LENIENT | ROUTE_RAW_BODY, .body_cap = AGENT_REPORT_MAX},
 };
 /* clang-format on */
 const size_t routes_count = sizeof(routes) / sizeof(routes[0]);

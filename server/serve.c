@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "db/db.h"
+#include "server/agents.h"
 #include "server/auth.h"
 #include "server/backgrounds.h"
 #include "server/config.h"
@@ -211,6 +212,10 @@ static bool build(struct server *server)
     if (!read_pem("tls_certificate", config.tls_certificate, &server->certificate) ||
         !read_pem("tls_key", config.tls_key, &server->key) || !raise_files(loops, &connections) ||
         !check_database(loops)) {
+        return false;
+    }
+    if (!agents_open(error, sizeof(error))) {
+        log_error("%s", error);
         return false;
     }
     server->files = files_load(config.web_dir, error, sizeof(error));

@@ -165,6 +165,9 @@ static bool check_database(size_t loops)
         log_error("%s", error);
         return false;
     }
+    if (error[0] != '\0') {
+        log_warning("%s", error);
+    }
     return check_connections(loops);
 }
 

@@ -68,6 +68,9 @@ bool networks_valid(const char *networks)
     if (rest.len == 0) {
         return true;
     }
+    if (rest.ptr[rest.len - 1] == ',') {
+        return false;
+    }
     while (str_split(&rest, ',', &part)) {
         struct network network;
         part = str_trim(part);

@@ -2,11 +2,12 @@
 import type { ComponentChildren } from "preact";
 import { withQuery } from "../api";
 import { action, count, counted, mebibytesOf, megabits, NO_DATA, percent, sentence, watts } from "../format";
+import { roundTop } from "../round";
 import { query, setQuery } from "../router";
 import { useQuery } from "../store";
 import { clock, DAY, now, parse, serverNow } from "../time";
 import type { Drift, EventStrip, History, Overview, Repair, Rollup, WorstNode } from "../types";
-import { Chart, HoursTable, roundTop, type ChartProps } from "../ui/chart";
+import { Chart, HoursTable, type ChartProps } from "../ui/chart";
 import { Mark, markKind, STATE_WORD, StateBar, StateCounts, StateMark } from "../ui/marks";
 import { FactList, Nothing, Section, Time, type Fact } from "../ui/page";
 import { Loaded } from "../ui/states";

@@ -1,0 +1,89 @@
+/* Every view in both themes and two widths: axe, reflow, targets, and the policy of the server. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import { axe, CALM, EMPTY, LARGE, LOCAL, nodeId, overflow, says, SILENT, Stage } from "./support";
+
+let stage: Stage;
+before(async () => {
+  stage = await Stage.open(60_000);
+});
+after(() => stage.close());
+
+const base = `/clusters/${LARGE}`;
+
+/* name, address, text that shows that it is there, and what to press before looking */
+const VIEWS: readonly [name: string, path: string, shows: string | RegExp, act?: (page: Page) => Promise<void>][] = [
+  ["sign-in with a link", "/sign-in#token=good", "Sign in"],
+  ["sign-in without one", "/sign-in", "Sign in with a link"],
+  ["clusters", "/clusters", /1,266 of 1,287/],
+  ["new cluster", "/clusters/new", /Give it a name/],
+  ["overview", base, /Worst nodes/],
+  ["overview as a table", `${base}?use=table`, /Hour from/],
+  ["overview of one node", `/clusters/${LOCAL}`, /Every node is healthy/],
+  ["overview of a silent cluster", `/clusters/${SILENT}`, /0 of 6 nodes healthy/],
+  ["join", `/clusters/${EMPTY}`, /muster-agent enroll/],
+  ["nodes, list", `${base}/nodes`, "gpu-17-03"],
+  ["nodes, list with a selection", `${base}/nodes?q=state:unhealthy&sel=gpu-17-03,gpu-22-14`, "2 nodes selected"],
+  ["nodes, filter that cannot be read", `${base}/nodes?q=state:unhealty`, /Did you mean/],
+  ["nodes, nothing matches", `${base}/nodes?q=state:unhealthy+rack:r01`, /No node matches/],
+  ["nodes, grid", `${base}/nodes?view=grid`, /Healthy, warning/],
+  ["nodes, grid by use", `${base}/nodes?view=grid&fill=busy`, /0 to 100 %/],
+  ["nodes, grid as it was", `${base}/nodes?view=grid&at=${new Date(Date.now() - 8 * 3_600_000).toISOString().slice(0, 19)}Z`, /You look at the past/],
+  ["grid of one node", `/clusters/${LOCAL}/nodes?view=grid`, /1 of 1 node/],
+  ["checks", `${base}/checks`, /Xid/],
+  ["repairs of a cluster", `${base}/repairs`, /gpu-17-03/],
+  ["events of a cluster", `${base}/events`, "gpu-17-03"],
+  ["events of all clusters", "/events", "Events"],
+  ["approvals", "/repairs", /wait for approval|waits for/],
+  ["a node", `/nodes/${nodeId(17, 3)}`, "gpu-17-03"],
+  ["a healthy node", `/nodes/${nodeId(1, 1, 2)}`, "gpu-b-01-01"],
+  ["no such page", "/nothing/here", "There is no such page"],
+  ["keys", `/clusters/${CALM}`, /Every node is healthy/, async (page) => {
+    await page.keyboard.press("?");
+    await says(page, "Keyboard shortcuts");
+  }],
+];
+
+/** Anything that can be pressed and is smaller than 24 px, save links within a line of text (WCAG 2.5.8). */
+async function smallTargets(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll<HTMLElement>("button, select, input, [role=grid]")]
+      .filter((element) => element.getClientRects().length > 0 && !element.closest(".vh") && !element.classList.contains("linkish"))
+      .map((element) => {
+        /* a check box is pressed through its label */
+        const target = element.closest("label") ?? element;
+        const box = target.getBoundingClientRect();
+        return { what: element.outerHTML.slice(0, 100), width: box.width, height: box.height };
+      })
+      .filter(({ width, height }) => width < 23.5 || height < 23.5)
+      .map(({ what, width, height }) => `${Math.round(width)}x${Math.round(height)} ${what}`),
+  );
+}
+
+for (const [name, path, shows, act] of VIEWS) {
+  for (const width of [1280, 390]) {
+    for (const theme of ["light", "dark"] as const) {
+      test(`${name} at ${width} px, ${theme}`, async () => {
+        const page = await stage.page(path, { width, height: width === 390 ? 844 : 800, theme });
+        await says(page, shows);
+        await act?.(page);
+        assert.deepEqual(await axe(page), []);
+        assert.ok((await overflow(page)) <= 0, "the page scrolls sideways");
+        assert.deepEqual(await smallTargets(page), []);
+        await stage.leave(page);
+      });
+    }
+  }
+}
+
+test("nothing scrolls sideways at 320, 768 and 1024 px", async () => {
+  for (const width of [320, 768, 1024]) {
+    for (const [name, path, shows] of VIEWS) {
+      const page = await stage.page(path, { width });
+      await says(page, shows);
+      assert.ok((await overflow(page)) <= 0, `${name} at ${width}`);
+      await stage.leave(page);
+    }
+  }
+});

@@ -1,0 +1,127 @@
+/* A browser before a stand-in server: how each spec of this folder begins. */
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium, type BrowserContext, type Page } from "playwright-core";
+import { BROWSER_ARGS, BROWSER_PATH } from "../../web/dev/browser.mjs";
+import { createMock } from "../../web/dev/mock-server.mjs";
+
+const WEB = process.env.MUSTER_WEB as string;
+const CLUSTER = "0198f3c2-0003-7000-8000-00000000000";
+
+/** The clusters of the stand-in: 1,024 nodes, 256, one without GPUs, six silent, none yet; in the demo org 10,000. */
+export const LARGE = `${CLUSTER}1`;
+export const CALM = `${CLUSTER}2`;
+export const LOCAL = `${CLUSTER}3`;
+export const SILENT = `${CLUSTER}4`;
+export const EMPTY = `${CLUSTER}5`;
+export const HUGE = `${CLUSTER}9`;
+export const DEMO_ORG = "0198f3c2-0001-7000-8000-000000000002";
+export const MAIN_ORG = "0198f3c2-0001-7000-8000-000000000001";
+
+/** A node of the large cluster, by rack and slot. */
+export function nodeId(rack: number, slot: number, cluster = 1): string {
+  const n = cluster * 100_000 + (rack - 1) * 32 + slot - 1;
+  return `0198f3c2-0004-7000-8000-${n.toString(16).padStart(12, "0")}`;
+}
+
+export interface Steering {
+  log: string[];
+  streams: number;
+  seq: number;
+}
+
+export class Stage {
+  private constructor(
+    readonly base: string,
+    readonly context: BrowserContext,
+    private readonly server: Server,
+    private readonly folder: string,
+  ) {}
+
+  /** What a page said that it should not have: refusals by the policy, errors. Empty after each test. */
+  readonly complaints: string[] = [];
+
+  static async open(sampleMs = 2_000): Promise<Stage> {
+    assert.ok(existsSync(join(WEB, "dist", "index.html")), "build the console first: npm run build");
+    const server = createMock({ dist: join(WEB, "dist"), sampleMs }) as Server;
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const folder = mkdtempSync(join(tmpdir(), "muster-browser-"));
+    const context = await chromium.launchPersistentContext(folder, { executablePath: BROWSER_PATH, args: BROWSER_ARGS, headless: true, viewport: { width: 1280, height: 800 } });
+    await context.addInitScript(() => {
+      const kept = window as unknown as { refused: string[] };
+      kept.refused = [];
+      document.addEventListener("securitypolicyviolation", (event) => kept.refused.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
+    });
+    return new Stage(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, context, server, folder);
+  }
+
+  async steer(wish: Record<string, unknown>): Promise<Steering> {
+    const answer = await fetch(`${this.base}/mock`, { method: "POST", body: JSON.stringify(wish) });
+    return (await answer.json()) as Steering;
+  }
+
+  /** A new tab at an address, in a size and a theme. */
+  async page(path: string, { width = 1280, height = 800, theme = "light" as "light" | "dark" } = {}): Promise<Page> {
+    const page = await this.context.newPage();
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme: theme });
+    page.on("pageerror", (error) => this.complaints.push(`${path}: ${error.message}`));
+    page.on("console", (message) => {
+      /* the browser logs every refused answer; tests that ask for refusals expect them */
+      if (message.type() === "error" && !/Failed to load resource/.test(message.text())) {
+        this.complaints.push(`${path}: ${message.text()}`);
+      }
+    });
+    await page.goto(this.base + path);
+    return page;
+  }
+
+  /** Closes a tab, after a look at what its policy refused. */
+  async leave(page: Page): Promise<void> {
+    const refused = await page.evaluate(() => (window as unknown as { refused: string[] }).refused);
+    this.complaints.push(...refused.map((line) => `refused by the policy: ${line}`));
+    await page.close();
+    assert.deepEqual(this.complaints.splice(0), []);
+  }
+
+  async close(): Promise<void> {
+    await this.context.close();
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+const axeSource = readFileSync(createRequire(join(WEB, "package.json")).resolve("axe-core/axe.min.js"), "utf8");
+
+interface AxeResult {
+  violations: { id: string; help: string; nodes: { html: string; failureSummary?: string }[] }[];
+}
+
+/** WCAG 2.0 to 2.2 A and AA and best practices; one line a finding. */
+export async function axe(page: Page): Promise<string[]> {
+  /* through the debugger: the page's own policy forbids scripts from elsewhere, and shall */
+  const session = await page.context().newCDPSession(page);
+  await session.send("Runtime.evaluate", { expression: axeSource });
+  await session.detach();
+  const result = await page.evaluate(async () => {
+    const runner = (window as unknown as { axe: { run: (context: Document, options: object) => Promise<AxeResult> } }).axe;
+    return runner.run(document, { runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }, preload: false });
+  });
+  return result.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${one.help}: ${node.html.slice(0, 160)} ${(node.failureSummary ?? "").replace(/\s+/g, " ").slice(0, 200)}`));
+}
+
+/** Waits until the text stands somewhere in the page; a deadline, no sleep. */
+export async function says(page: Page, text: string | RegExp, timeout = 8_000): Promise<void> {
+  await page.getByText(text).first().waitFor({ state: "visible", timeout });
+}
+
+/** Whether anything is wider than the window: the page would scroll sideways. */
+export async function overflow(page: Page): Promise<number> {
+  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+}

@@ -1,0 +1,1 @@
+export function firstLoad(folder?: string): { name: string; bytes: number }[];

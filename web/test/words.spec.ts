@@ -1,0 +1,55 @@
+/* How numbers and times are written. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { action, celsius, count, counted, mebibytes, mebibytesOf, megabits, percent } from "../src/format";
+import { age, ago, exactSpan, moment, span, utc } from "../src/time";
+
+const at = Date.parse("2026-12-01T14:32:00Z");
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+test("missing figures say so and are never 0", () => {
+  for (const text of [percent(null), celsius(null), mebibytes(undefined), megabits(null)]) {
+    assert.equal(text, "no data");
+  }
+  assert.equal(percent(0), "0 %");
+});
+
+test("units stand after a space, thousands have a comma", () => {
+  assert.equal(count(1024), "1,024");
+  assert.equal(counted(1, "node"), "1 node");
+  assert.equal(counted(1958, "node"), "1,958 nodes");
+  assert.equal(percent(0.834), "83 %");
+  assert.equal(celsius(61.4), "61 °C");
+  assert.equal(megabits(214_000), "214 Gb/s");
+  assert.equal(megabits(5.12), "5.1 Mb/s");
+  assert.equal(mebibytesOf(59_400_000, 84_000_000), "56.6 of 80.1 TiB");
+  assert.equal(action("reset_gpu"), "reset GPU");
+  assert.equal(action("made_up_later"), "made up later");
+});
+
+test("spans have at most two units", () => {
+  const cases: [number, string][] = [
+    [8 * SECOND, "8 s"],
+    [4 * MINUTE + 20 * SECOND, "4 min"],
+    [HOUR, "1 h"],
+    [3 * HOUR + 12 * MINUTE, "3 h 12 min"],
+    [50 * HOUR, "2 d 2 h"],
+    [-5, "0 s"],
+  ];
+  for (const [ms, text] of cases) {
+    assert.equal(span(ms), text);
+  }
+  assert.equal(exactSpan(160 * SECOND), "2 min 40 s");
+  assert.equal(exactSpan(16 * MINUTE), "16 min");
+});
+
+test("ages under a day are spans, older ones are moments", () => {
+  assert.equal(age(at - 4 * MINUTE, at), "4 min");
+  assert.equal(ago(at - 4 * MINUTE, at), "4 min ago");
+  assert.match(age(at - 30 * HOUR, at), /^Mon \d\d:\d\d$/);
+  assert.match(moment(at - 24 * 30 * HOUR, at), /^1 Nov \d\d:\d\d$|^31 Oct \d\d:\d\d$/);
+  assert.match(moment(Date.parse("2025-03-01T12:00:00Z"), at), /^1 Mar 2025 /);
+  assert.equal(utc(at), "2026-12-01 14:32:00 UTC");
+});

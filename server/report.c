@@ -296,7 +296,7 @@ static bool read_members(struct report_reader *reader)
 {
     enum json_type type = json_next(&reader->json, NULL);
     if (type != JSON_OBJ) {
-        return type != JSON_ERROR &&
+        return type != JSON_ERROR && json_skip(&reader->json) && json_close(&reader->json) &&
                report_fail(reader, ERR_INVALID_FIELDS, "A report is a JSON object.");
     }
     struct str key = {0};

@@ -107,6 +107,7 @@ Test(report, refusals_say_what_is_wrong)
     } cases[] = {
         {"", ERR_BAD_JSON},
         {"[]", ERR_INVALID_FIELDS},
+        {"[1,]", ERR_BAD_JSON},
         {"{", ERR_BAD_JSON},
         {"{" BOOT ",\"seq\":1} x", ERR_BAD_JSON},
         {"{" BOOT ",\"seq\":1,\"gpus\":{\"util\":[1,}}", ERR_BAD_JSON},

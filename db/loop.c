@@ -110,6 +110,11 @@ static bool run_again(struct lane *lane, struct db_call *call, enum attempt why)
 
 static void fail_call(struct lane *lane, struct db_call *call, const struct failure *failure)
 {
+    /* A twin with the same key may have won the name: run once more and its answer is replayed. */
+    bool taken = failure->err == ERR_NAME_TAKEN || failure->err == ERR_CONFLICT;
+    if (call->retry_key != NULL && taken && run_again(lane, call, ATTEMPT_409)) {
+        return;
+    }
     if (failure->retry != RETRY_NEVER && run_again(lane, call, ATTEMPT_ERROR)) {
         return;
     }

@@ -20,6 +20,12 @@ static const char *const incident_states[] = {"open", "closed", NULL};
 #member, type, offsetof(struct s, member), offsetof(struct s, has_##member), flags, min, \
             max, names                                                                           \
     }
+/* The same for what is not text and may be null: null_x says so. */
+#define NULLABLE_ROW(type, s, member, min, max)                                                \
+    {                                                                                          \
+#member, type, offsetof(struct s, member), offsetof(struct s, has_##member), NULLABLE, \
+            min, max, NULL, offsetof(struct s, null_##member)                                  \
+    }
 #define END                                  \
     {                                        \
         NULL, FIELD_STR, 0, 0, 0, 0, 0, NULL \
@@ -63,11 +69,11 @@ const struct field project_update_body[] = {
     ROW(FIELD_ENUM, cluster_in, scheduler, 0, 0, 0, schedulers),                                   \
     ROW(FIELD_STR, cluster_in, region, 0, 0, 255, NULL),                                           \
     ROW(FIELD_STR, cluster_in, gpu_type, 0, 0, 255, NULL),                                         \
-    ROW(FIELD_I64, cluster_in, gpus_per_node, NULLABLE, 0, 64, NULL),                              \
+    NULLABLE_ROW(FIELD_I64, cluster_in, gpus_per_node, 0, 64),                              \
     ROW(FIELD_STR, cluster_in, driver_version, 0, 0, 255, NULL),                                   \
     ROW(FIELD_STR, cluster_in, network, 0, 0, 255, NULL),                                          \
     ROW(FIELD_STR, cluster_in, os_image, 0, 0, 255, NULL),                                         \
-    ROW(FIELD_DOUBLE, cluster_in, billing_rate, NULLABLE, 0, 1000000, NULL),                       \
+    NULLABLE_ROW(FIELD_DOUBLE, cluster_in, billing_rate, 0, 1000000),                       \
     ROW(FIELD_STR, cluster_in, billing_currency, 0, 3, 3, NULL),                                   \
     ROW(FIELD_I64, cluster_in, healthy_delay_seconds, 0, 0, 86400, NULL),                          \
     ROW(FIELD_I64, cluster_in, begin_within_seconds, 0, 1, 86400, NULL),                           \
@@ -92,7 +98,7 @@ const struct field node_create_body[] = {
     ROW(FIELD_STR, node_create_in, rack, 0, 0, 63, NULL),
     ROW(FIELD_STR, node_create_in, leaf, 0, 0, 63, NULL),
     ROW(FIELD_STR, node_create_in, partition, 0, 0, 63, NULL),
-    ROW(FIELD_I64, node_create_in, gpus_expected, NULLABLE, 0, 64, NULL),
+    NULLABLE_ROW(FIELD_I64, node_create_in, gpus_expected, 0, 64),
     END,
 };
 
@@ -100,10 +106,10 @@ const struct field node_update_body[] = {
     ROW(FIELD_STR, node_update_in, rack, 0, 0, 63, NULL),
     ROW(FIELD_STR, node_update_in, leaf, 0, 0, 63, NULL),
     ROW(FIELD_STR, node_update_in, partition, 0, 0, 63, NULL),
-    ROW(FIELD_I64, node_update_in, gpus_expected, NULLABLE, 0, 64, NULL),
+    NULLABLE_ROW(FIELD_I64, node_update_in, gpus_expected, 0, 64),
     ROW(FIELD_BOOL, node_update_in, schedulable, 0, 0, 0, NULL),
     ROW(FIELD_BOOL, node_update_in, auto_repair, 0, 0, 0, NULL),
-    ROW(FIELD_TIME, node_update_in, paused_until, NULLABLE, 0, 0, NULL),
+    NULLABLE_ROW(FIELD_TIME, node_update_in, paused_until, 0, 0),
     END,
 };
 
@@ -156,12 +162,20 @@ const struct field cluster_query[] = {
     END,
 };
 
+#define NODE_FILTERS                                                                               \
+    ROW(FIELD_STR_LIST, node_query, state, 0, 0, 7, node_states),                                  \
+    ROW(FIELD_STR, node_query, q, 0, 0, 253, NULL),                                                \
+    ROW(FIELD_BOOL, node_query, warning, 0, 0, 0, NULL),                                           \
+    ROW(FIELD_STR, node_query, rack, 0, 0, 63, NULL)
+
 const struct field node_query[] = {
-    ROW(FIELD_STR_LIST, node_query, state, 0, 0, 7, node_states),
-    ROW(FIELD_STR, node_query, q, 0, 0, 253, NULL),
-    ROW(FIELD_BOOL, node_query, warning, 0, 0, 0, NULL),
-    ROW(FIELD_STR, node_query, rack, 0, 0, 63, NULL),
+    NODE_FILTERS,
     ROW(FIELD_ENUM, node_query, sort, 0, 0, 0, node_sorts),
+    END,
+};
+
+const struct field node_filters[] = {
+    NODE_FILTERS,
     END,
 };
 

@@ -10,7 +10,7 @@
 
 /*
  * Each member x has has_x: the field was there (PATCH: absent leaves, null clears). A str's ptr is
- * NULL, a number is 0 when it was absent or null.
+ * NULL, a number is 0 when it was absent or null; null_x: it was null.
  */
 
 struct session_create_in {
@@ -76,6 +76,8 @@ struct cluster_in {
     bool has_healthy_delay_seconds;
     bool has_begin_within_seconds;
     bool has_rejoin_within_seconds;
+    bool null_gpus_per_node;
+    bool null_billing_rate;
 };
 extern const struct field cluster_create_body[];
 extern const struct field cluster_update_body[];
@@ -91,6 +93,7 @@ struct node_create_in {
     bool has_leaf;
     bool has_partition;
     bool has_gpus_expected;
+    bool null_gpus_expected;
 };
 extern const struct field node_create_body[];
 
@@ -109,6 +112,8 @@ struct node_update_in {
     bool has_schedulable;
     bool has_auto_repair;
     bool has_paused_until;
+    bool null_gpus_expected;
+    bool null_paused_until;
 };
 extern const struct field node_update_body[];
 
@@ -188,6 +193,7 @@ struct node_query {
     bool has_sort;
 };
 extern const struct field node_query[];
+extern const struct field node_filters[]; /* node_query without sort */
 
 struct event_query {
     struct str cluster_id; /* not below /clusters/{cluster} */

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "server/exchange.h"
+#include "server/follow.h"
 #include "server/reply.h"
 
 #define DETAIL_MAX 512
@@ -69,6 +70,10 @@ static void on_rows(struct db_call *call, enum err err, const struct db_rows *ro
         err = ex->then != NULL ? ex->then(rq, rows) : reply_apply(rq, rows);
         if (err != ERR_NONE && rq->err == ERR_NONE) {
             rq->err = err;
+        }
+        if (call->verb && rq->err == ERR_NONE) {
+            /* What was committed wakes streams and loops now, not at the next poll. */
+            follow_poke(loop_follow(rq->loop));
         }
     } else {
         reply_database_failed(rq, err);

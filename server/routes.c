@@ -1,12 +1,25 @@
 /* THE table: every operation of the server, its permission, its input and its statement or handler.
  */
+#include "server/fields.h"
 #include "server/fields_repair.h"
 #include "server/handlers/agent.h"
+#include "server/handlers/checks.h"
 #include "server/handlers/events.h"
+#include "server/handlers/history.h"
+#include "server/handlers/join_tokens.h"
+#include "server/handlers/lists.h"
+#include "server/handlers/node_grid.h"
+#include "server/handlers/nodes.h"
+#include "server/handlers/orgs.h"
+#include "server/handlers/overview.h"
 #include "server/handlers/repairs.h"
 #include "server/handlers/report.h"
+#include "server/handlers/session.h"
 #include "server/handlers/system.h"
 #include "server/request.h"
+
+#define BODY(fields, type) .body = fields, .body_size = sizeof(struct type)
+#define QUERY(fields, type) .query = fields, .query_size = sizeof(struct type)
 
 /* clang-format off */
 const struct route routes[] = {
@@ -20,6 +33,105 @@ const struct route routes[] = {
 
     {.method = "GET", .path = "/api/v1/events/stream", .operation = "event_stream", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
      .handler = event_stream, .query = event_stream_query, .query_size = sizeof(struct event_stream_query)},
+
+    /* session */
+    {.method = "POST", .path = "/api/v1/session", .operation = "session_create", .perm = PERM_PUBLIC, .success = 200, .sql = -1,
+     BODY(session_create_body, session_create_in), .handler = session_create, .flags = ROUTE_VERB},
+    {.method = "PUT", .path = "/api/v1/session", .operation = "session_switch", .perm = PERM_SESSION, .success = 200, .sql = -1,
+     BODY(session_switch_body, session_switch_in), .handler = session_switch, .flags = ROUTE_VERB},
+    {.method = "DELETE", .path = "/api/v1/session", .operation = "session_delete", .perm = PERM_SESSION, .success = 204, .sql = -1,
+     .handler = session_delete, .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/me", .operation = "me_get", .perm = PERM_SESSION, .success = 200, .sql = -1,
+     .handler = me_get},
+
+    /* orgs and projects */
+    {.method = "GET", .path = "/api/v1/orgs", .operation = "org_list", .perm = PERM_SESSION, .success = 200, .sql = -1,
+     .args = ARG_PAGE, .handler = org_list, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/orgs", .operation = "org_create", .perm = PERM_PLATFORM, .success = 201, .sql = -1,
+     BODY(org_create_body, org_in), .handler = org_create, .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/orgs/{org}", .operation = "org_get", .perm = PERM_SESSION, .success = 200, .sql = SQL_ORG_GET},
+    {.method = "PATCH", .path = "/api/v1/orgs/{org}", .operation = "org_update", .perm = PERM_ORG_WRITE, .success = 200, .sql = SQL_ORG_UPDATE,
+     .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY, BODY(org_update_body, org_update_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/projects", .operation = "project_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_PROJECT_LIST,
+     .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/projects", .operation = "project_create", .perm = PERM_CLUSTER_WRITE, .success = 201, .sql = SQL_PROJECT_CREATE,
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(project_create_body, project_in), .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/projects/{project}", .operation = "project_get", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_PROJECT_GET},
+    {.method = "PATCH", .path = "/api/v1/projects/{project}", .operation = "project_update", .perm = PERM_CLUSTER_WRITE, .success = 200, .sql = SQL_PROJECT_UPDATE,
+     .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY, BODY(project_update_body, project_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+
+    /* clusters */
+    {.method = "GET", .path = "/api/v1/clusters", .operation = "cluster_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_CLUSTER_LIST,
+     .args = ARG_QUERY | ARG_PAGE, QUERY(cluster_query, cluster_query), .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/clusters", .operation = "cluster_create", .perm = PERM_CLUSTER_WRITE, .success = 201, .sql = SQL_CLUSTER_CREATE,
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(cluster_create_body, cluster_in), .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}", .operation = "cluster_get", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_CLUSTER_GET},
+    {.method = "PATCH", .path = "/api/v1/clusters/{cluster}", .operation = "cluster_update", .perm = PERM_CLUSTER_WRITE, .success = 200, .sql = SQL_CLUSTER_UPDATE,
+     .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY | ARG_BODY_PRESENT, BODY(cluster_update_body, cluster_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/overview", .operation = "cluster_overview", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .handler = cluster_overview, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/history", .operation = "cluster_history", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     QUERY(history_query, span_query), .handler = cluster_history, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/events-strip", .operation = "cluster_events_strip", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     QUERY(buckets_query, span_query), .handler = cluster_events_strip, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/checks", .operation = "cluster_checks", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     QUERY(buckets_query, span_query), .handler = cluster_checks, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/as-of", .operation = "cluster_as_of", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_CLUSTER_AS_OF,
+     .args = ARG_QUERY, QUERY(as_of_query, as_of_query), .flags = ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/grid", .operation = "cluster_grid", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .handler = cluster_grid, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+
+    /* nodes and their parts */
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/nodes", .operation = "node_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .args = ARG_PAGE, QUERY(node_query, node_query), .handler = node_list, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/clusters/{cluster}/nodes", .operation = "node_create", .perm = PERM_NODE_WRITE, .success = 201, .sql = SQL_NODE_CREATE,
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(node_create_body, node_create_in), .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/nodes/{node}", .operation = "node_get", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_NODE_GET},
+    {.method = "PATCH", .path = "/api/v1/nodes/{node}", .operation = "node_update", .perm = PERM_NODE_WRITE, .success = 200, .sql = SQL_NODE_UPDATE,
+     .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY | ARG_BODY_PRESENT, BODY(node_update_body, node_update_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/nodes/{node}/cordon", .operation = "node_cordon", .perm = PERM_NODE_WRITE, .success = 200, .sql = -1,
+     BODY(node_cordon_body, node_cordon_in), .handler = node_cordon, .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/nodes/{node}/uncordon", .operation = "node_uncordon", .perm = PERM_NODE_WRITE, .success = 200, .sql = -1,
+     BODY(node_cordon_body, node_cordon_in), .handler = node_uncordon, .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/nodes/{node}/history", .operation = "node_history", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     QUERY(history_query, span_query), .handler = node_history, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/nodes/{node}/transitions", .operation = "node_transitions", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     QUERY(transitions_query, span_query), .handler = node_transitions, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/nodes/{node}/devices", .operation = "device_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_DEVICE_LIST,
+     .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/nodes/{node}/devices", .operation = "device_create", .perm = PERM_NODE_WRITE, .success = 201, .sql = SQL_DEVICE_CREATE,
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(device_create_body, device_create_in), .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/devices/{device}", .operation = "device_get", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_DEVICE_GET},
+    {.method = "PATCH", .path = "/api/v1/devices/{device}", .operation = "device_update", .perm = PERM_NODE_WRITE, .success = 200, .sql = SQL_DEVICE_UPDATE,
+     .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY, BODY(device_update_body, note_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+
+    /* events */
+    {.method = "GET", .path = "/api/v1/events", .operation = "event_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .args = ARG_PAGE, QUERY(event_query, event_query), .handler = event_list, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/events", .operation = "cluster_event_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .args = ARG_PAGE, QUERY(cluster_event_query, event_query), .handler = cluster_event_list, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/clusters/{cluster}/events", .operation = "event_create", .perm = PERM_INCIDENT_WRITE, .success = 201, .sql = SQL_NOTE_CREATE,
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY, BODY(event_create_body, event_create_in), .flags = ROUTE_VERB},
+
+    /* incidents and checks */
+    {.method = "GET", .path = "/api/v1/incidents", .operation = "incident_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .args = ARG_PAGE, QUERY(incident_query, incident_query), .handler = incident_list, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/incidents/{incident}", .operation = "incident_get", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_INCIDENT_GET},
+    {.method = "PATCH", .path = "/api/v1/incidents/{incident}", .operation = "incident_update", .perm = PERM_INCIDENT_WRITE, .success = 200, .sql = SQL_INCIDENT_UPDATE,
+     .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY, BODY(incident_update_body, note_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/nodes/{node}/incidents", .operation = "incident_create", .perm = PERM_INCIDENT_WRITE, .success = 201, .sql = SQL_INCIDENT_CREATE,
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(incident_create_body, incident_create_in), .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/checks", .operation = "check_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .handler = check_list, .flags = ROUTE_COMPRESS},
+
+    /* join tokens */
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/join-tokens", .operation = "join_token_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_JOIN_TOKEN_LIST,
+     .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/clusters/{cluster}/join-tokens", .operation = "join_token_create", .perm = PERM_TOKEN_WRITE, .success = 201, .sql = -1,
+     BODY(join_token_body, join_token_in), .handler = join_token_create, .flags = ROUTE_VERB | ROUTE_NO_STORE_BODY},
+    {.method = "GET", .path = "/api/v1/join-tokens/{token}", .operation = "join_token_get", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_JOIN_TOKEN_GET},
+    {.method = "DELETE", .path = "/api/v1/join-tokens/{token}", .operation = "join_token_delete", .perm = PERM_TOKEN_WRITE, .success = 204, .sql = SQL_JOIN_TOKEN_DELETE,
+     .args = ARG_ACTOR, .flags = ROUTE_VERB},
 
     /* Repairs. Verbs take their states from the state machine, so they pass through C. */
     {.method = "GET", .path = "/api/v1/repairs", .operation = "repair_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_REPAIR_LIST,

@@ -21,6 +21,7 @@
 #include "server/config.h"
 #include "server/follow.h"
 #include "server/handlers/events.h"
+#include "server/handlers/overview.h"
 #include "server/loop.h"
 #include "server/static.h"
 #include "server/wait.h"
@@ -204,6 +205,7 @@ static bool make_loop(struct server *server, unsigned connections)
     static_attach(loop, server->files, server->certificate.ptr != NULL);
     wait_attach(loop);
     events_attach(loop);
+    overview_attach(loop);
     return true;
 }
 
@@ -242,6 +244,7 @@ static void destroy(struct server *server)
 {
     for (size_t i = 0; i < server->loop_count; i++) {
         struct loop *loop = server->loops[i];
+        overview_detach(loop);
         events_detach(loop);
         wait_detach(loop);
         static_detach(loop);

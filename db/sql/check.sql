@@ -1,7 +1,7 @@
 -- Results by check and time, from incidents that overlap each interval and from the samples that say we could see.
 
 -- Rows of three kinds for server/handlers/check.c: 'data' an interval with samples; 'bad' a check's worst severity in an interval and the
--- node-seconds lost there; 'worst' the open incidents to name, three a check; 'source' how many nodes' collectors of a name work.
+-- node-seconds lost there; 'worst' the open incidents to name, three a check; 'source' on how many nodes the collector of a name works.
 -- At least the 'head' row comes back. $2 cluster $3 since $4 until $5 buckets
 -- name: check_matrix
 WITH w AS MATERIALIZED (
@@ -22,6 +22,7 @@ WITH w AS MATERIALIZED (
 ), o AS (
   SELECT i.check_id, i.node_id, i.summary, i.failed, row_number() OVER (PARTITION BY i.check_id ORDER BY i.failed DESC, i.no) AS n FROM i WHERE i.is_open
 )
+SELECT u.kind, u.check_id, u.n, u.node_id, u.name, u.summary, u.failed, u.seconds, u.version FROM (
 SELECT 'head' AS kind, NULL::text AS check_id, w.nodes AS n, NULL::uuid AS node_id, NULL::text AS name, NULL::text AS summary, NULL::boolean AS failed,
        w.seconds::float8 AS seconds, h.event_seq + h.rollup_version AS version FROM w, org_head h WHERE h.org_id = $1
 UNION ALL
@@ -32,6 +33,7 @@ SELECT 'bad', b.check_id, b.b, NULL, NULL, NULL, b.failed, b.lost::float8, NULL 
 UNION ALL
 SELECT 'worst', o.check_id, o.n, o.node_id, n.name, o.summary, o.failed, NULL, NULL FROM o JOIN node n ON n.org_id = $1 AND n.id = o.node_id WHERE o.n <= 3
 UNION ALL
-SELECT 'source', NULL, count(*), NULL, c.name, NULL, NULL, NULL, NULL
+SELECT 'source', NULL, count(*) FILTER (WHERE c.state = 'ok'), NULL, c.name, NULL, NULL, NULL, NULL
   FROM w JOIN node n ON n.org_id = $1 AND n.cluster_id = w.id AND n.removed_at IS NULL
-  JOIN collector c ON c.org_id = $1 AND c.node_id = n.id AND c.state = 'ok' GROUP BY c.name;
+  JOIN collector c ON c.org_id = $1 AND c.node_id = n.id GROUP BY c.name
+) u ORDER BY u.kind <> 'head', u.kind, u.check_id, u.n;

@@ -3,8 +3,8 @@
 -- fragment: join_token_fields
 t.id, t.cluster_id, t.uses_left, t.host_name, t.created_by, t.created_at, t.expires_at, t.revoked_at
 
--- The kept answer has no token: a replay says so. $2 cluster $3 key $4 fingerprint $5 actor $6 context $7 uses $8 expires_in_seconds
--- $9 host_name $10 id $11 token's hash $12 token
+-- The secret never comes here; server/handlers/join_tokens.c adds it to the first answer. $2 cluster $3 key $4 fingerprint $5 actor $6 context $7 uses $8 expires_in_seconds
+-- $9 host_name $10 id $11 token's hash
 -- name: join_token_create
 WITH seen AS (
   SELECT i.status, i.body, i.fingerprint FROM idempotency i WHERE i.org_id = $1 AND i.key = $3
@@ -15,12 +15,6 @@ WITH seen AS (
   SELECT $1, $10::uuid, cl.id, $11::bytea, coalesce($7::integer, 1), $9, $5, now() + coalesce($8::integer, 3600) * interval '1 second'
     FROM cl WHERE NOT EXISTS (SELECT FROM seen)
   RETURNING {{join_token_fields}}
-), shown AS (
-  SELECT a.id, a.cluster_id, $12::text AS token, a.uses_left, a.host_name, a.created_by, a.created_at, a.expires_at, a.revoked_at, false AS secret_shown_once
-    FROM act a
-), kept AS (
-  SELECT a.id, a.cluster_id, NULL::text AS token, a.uses_left, a.host_name, a.created_by, a.created_at, a.expires_at, a.revoked_at, true AS secret_shown_once
-    FROM act a
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
@@ -29,7 +23,7 @@ WITH seen AS (
          || ' was created', jsonb_build_object('token_id', a.id) FROM head h, act a
 ), keep AS (
   INSERT INTO idempotency (org_id, key, fingerprint, status, body)
-  SELECT $1, $3, $4::bytea, 201, row_to_json(k)::text FROM head h, kept k WHERE $3 IS NOT NULL
+  SELECT $1, $3, $4::bytea, 201, row_to_json(a)::text FROM head h, act a WHERE $3 IS NOT NULL
 ), au AS (
   INSERT INTO audit (org_id, body)
   SELECT $1, ($6::jsonb || jsonb_build_object('actor', $5::text, 'action', 'join_token.create', 'target', a.id, 'target_name', cl.name,
@@ -41,7 +35,7 @@ SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.s
        s.status IS NOT NULL AS replayed,
        '/api/v1/join-tokens/' || coalesce(a.id::text, s.body::json->>'id') AS next,
        coalesce(row_to_json(a)::text, s.body) AS body
-  FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN shown a ON true;
+  FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN act a ON true;
 
 -- Newest first. $2 cluster $3 limit $4 cursor
 -- name: join_token_list
@@ -57,6 +51,10 @@ SELECT CASE WHEN EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $2
        (SELECT concat('{"items":[', string_agg(row_to_json(t)::text, ',' ORDER BY t.id DESC), '],"as_of_seq":', h.event_seq, '}')
           FROM (SELECT x.* FROM page x ORDER BY x.id DESC LIMIT $3::int) t) AS body
   FROM org_head h WHERE h.org_id = $1;
+
+-- name: join_token_get
+SELECT CASE WHEN t.id IS NULL THEN 404 ELSE 200 END AS status, row_to_json(t)::text AS body
+  FROM (SELECT 1) one LEFT JOIN (SELECT {{join_token_fields}} FROM join_token t WHERE t.org_id = $1 AND t.id = $2::uuid) t ON true;
 
 -- Ends a token; those already ended are absent. $2 token $3 actor $4 context
 -- name: join_token_delete

@@ -72,7 +72,8 @@ SELECT 201 AS status, a.version, '/api/v1/orgs/' || a.id AS next, row_to_json(a)
 
 -- The answer kept for a key whose effect lies in another org (creating one).
 -- name: idempotency_get
-SELECT i.status, i.body, i.fingerprint = $3::bytea AS same FROM idempotency i WHERE i.org_id = $1 AND i.key = $2;
+SELECT i.status, i.body, i.fingerprint = $3::bytea AS same, '/api/v1/orgs/' || (i.body::json->>'id') AS location,
+       (i.body::json->>'version')::bigint AS version FROM idempotency i WHERE i.org_id = $1 AND i.key = $2;
 
 -- name: idempotency_keep
 INSERT INTO idempotency (org_id, key, fingerprint, status, body) SELECT $1, $2, $3::bytea, $4::integer, $5

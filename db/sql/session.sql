@@ -77,5 +77,11 @@ WITH act AS (
 )
 SELECT 204 AS status;
 
--- name: org_brief
-SELECT o.id, o.name, o.title, o.demo FROM org o JOIN org_head h ON h.org_id = o.id WHERE h.org_id = $1;
+-- The caller's org, and all orgs of a person ($2); a service token ($2 NULL) has only this one, with its roles ($3).
+-- name: me_get
+SELECT row_to_json(t)::text AS org,
+       CASE WHEN $2::uuid IS NULL
+            THEN json_build_array(json_build_object('id', t.id, 'name', t.name, 'title', t.title, 'demo', t.demo, 'roles', $3::text[]))
+            ELSE (SELECT coalesce(json_agg(row_to_json(m)), '[]') FROM (SELECT o.id, o.name, o.title, o.demo, o.roles FROM person_orgs($2) o) m)
+            END::text AS orgs
+  FROM (SELECT o.id, o.name, o.title, o.demo FROM org o JOIN org_head h ON h.org_id = o.id WHERE h.org_id = $1) t;

@@ -1,0 +1,239 @@
+/* Handlers of checks: the catalogue, and results by check and time. */
+#include "server/handlers/checks.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/encode.h"
+#include "server/health/catalog.h"
+#include "server/span.h"
+
+/* ------------------------------------------------------------------ the catalogue */
+
+static void write_check(struct enc *enc, const struct catalog_check *check)
+{
+    const struct {
+        const char *key;
+        const char *value;
+    } texts[] = {
+        {"check_id", check->check_id}, {"title", check->title},           {"source", check->source},
+        {"kind", check->kind},         {"severity", check->severity},     {"action", check->action},
+        {"clears", check->clears},     {"clear_rule", check->clear_rule},
+    };
+    enc_obj(enc);
+    for (size_t i = 0; i < COUNTOF(texts); i++) {
+        enc_key(enc, texts[i].key);
+        enc_cstr(enc, texts[i].value);
+    }
+    enc_key(enc, "node_fault");
+    enc_bool(enc, check->node_fault);
+    enc_obj_end(enc);
+}
+
+enum err check_list(struct request *rq)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    struct enc enc;
+    enc_init(&enc, &text);
+    enc_obj(&enc);
+    enc_key(&enc, "items");
+    enc_arr(&enc);
+    for (size_t i = 0; i < catalog_count; i++) {
+        write_check(&enc, &catalog_checks[i]);
+    }
+    enc_arr_end(&enc);
+    enc_obj_end(&enc);
+    reply_json(rq, 200, (struct str){arena_strndup(rq->arena, text.ptr, text.len), text.len});
+    return ERR_NONE;
+}
+
+/* ------------------------------------------------------------------ by check and time */
+
+/* Columns of check_matrix. */
+enum column {
+    COL_KIND,
+    COL_CHECK,
+    COL_N,
+    COL_NODE,
+    COL_NAME,
+    COL_SUMMARY,
+    COL_FAILED,
+    COL_SECONDS,
+    COL_VERSION,
+};
+
+struct matrix {
+    const struct db_rows *rows;
+    struct span span;
+    char *coverage; /* one character an interval: d, or . */
+    size_t covered;
+    double bucket_s;
+    int64_t nodes;
+};
+
+static bool is_kind(const struct matrix *matrix, int row, const char *kind)
+{
+    return str_eq_c(db_text(matrix->rows, row, COL_KIND), kind);
+}
+
+static bool is_row_of(const struct matrix *matrix, int row, const char *kind, struct str check)
+{
+    return is_kind(matrix, row, kind) && str_eq(db_text(matrix->rows, row, COL_CHECK), check);
+}
+
+static void read_coverage(struct request *rq, struct matrix *matrix)
+{
+    matrix->coverage = arena_alloc(rq->arena, matrix->span.count + 1);
+    memset(matrix->coverage, '.', matrix->span.count);
+    matrix->coverage[matrix->span.count] = '\0';
+    for (int row = 0; row < db_rows_count(matrix->rows); row++) {
+        int64_t bucket = db_i64(matrix->rows, row, COL_N);
+        if (is_kind(matrix, row, "data") && bucket >= 0 && (size_t)bucket < matrix->span.count) {
+            matrix->covered += matrix->coverage[bucket] == '.';
+            matrix->coverage[bucket] = 'd';
+        }
+    }
+}
+
+/* False when the collector that the check reads works on no node: then nothing has passed. */
+static bool is_seen(const struct matrix *matrix, const struct catalog_check *known)
+{
+    for (int row = 0; known != NULL && row < db_rows_count(matrix->rows); row++) {
+        if (is_kind(matrix, row, "source") &&
+            str_eq_c(db_text(matrix->rows, row, COL_NAME), known->source)) {
+            return db_i64(matrix->rows, row, COL_N) > 0;
+        }
+    }
+    return true;
+}
+
+/* What we could see and found nothing in has passed; a fault counts also where no samples are.
+ * Returns the node-seconds with an incident. */
+static double write_cells(struct request *rq, struct enc *enc, const struct matrix *matrix,
+                          struct str check, bool seen)
+{
+    double lost_s = 0;
+    char *cells = arena_alloc(rq->arena, matrix->span.count + 1);
+    for (size_t i = 0; i < matrix->span.count; i++) {
+        cells[i] = seen && matrix->coverage[i] == 'd' ? 'p' : '.';
+    }
+    cells[matrix->span.count] = '\0';
+    for (int row = 0; row < db_rows_count(matrix->rows); row++) {
+        if (!is_row_of(matrix, row, "bad", check)) {
+            continue;
+        }
+        int64_t bucket = db_i64(matrix->rows, row, COL_N);
+        if (bucket >= 0 && (size_t)bucket < matrix->span.count) {
+            cells[bucket] = db_bool(matrix->rows, row, COL_FAILED) ? 'f' : 'w';
+            lost_s +=
+                matrix->coverage[bucket] == 'd' ? db_double(matrix->rows, row, COL_SECONDS) : 0;
+        }
+    }
+    enc_key(enc, "cells");
+    enc_cstr(enc, cells);
+    return lost_s;
+}
+
+static void write_worst(struct enc *enc, const struct matrix *matrix, struct str check)
+{
+    enc_key(enc, "worst");
+    enc_arr(enc);
+    for (int row = 0; row < db_rows_count(matrix->rows); row++) {
+        if (is_row_of(matrix, row, "worst", check)) {
+            enc_obj(enc);
+            enc_key(enc, "node_id");
+            enc_str(enc, db_text(matrix->rows, row, COL_NODE));
+            enc_key(enc, "name");
+            enc_str(enc, db_text(matrix->rows, row, COL_NAME));
+            enc_key(enc, "summary");
+            enc_str(enc, db_text(matrix->rows, row, COL_SUMMARY));
+            enc_obj_end(enc);
+        }
+    }
+    enc_arr_end(enc);
+}
+
+static void write_row(struct request *rq, struct enc *enc, const struct matrix *matrix,
+                      struct str check, const struct catalog_check *known)
+{
+    bool seen = is_seen(matrix, known);
+    double seen_s = seen ? (double)matrix->covered * matrix->bucket_s * (double)matrix->nodes : 0;
+    enc_obj(enc);
+    enc_key(enc, "check_id");
+    enc_str(enc, check);
+    enc_key(enc, "title");
+    enc_str(enc, known != NULL ? str_of(known->title) : check);
+    enc_key(enc, "kind");
+    enc_cstr(enc, known != NULL ? known->kind : "passive");
+    double lost_s = write_cells(rq, enc, matrix, check, seen);
+    enc_key(enc, "passed_ratio");
+    if (seen_s > 0) {
+        enc_double(enc, lost_s < seen_s ? 1 - lost_s / seen_s : 0, 6);
+    } else {
+        enc_null(enc);
+    }
+    write_worst(enc, matrix, check);
+    enc_obj_end(enc);
+}
+
+/* Checks that failed and that no catalogue of ours has: a newer agent's. Each once. */
+static void write_unknown(struct request *rq, struct enc *enc, const struct matrix *matrix)
+{
+    struct str last = {NULL, 0};
+    for (int row = 0; row < db_rows_count(matrix->rows); row++) {
+        struct str check = db_text(matrix->rows, row, COL_CHECK);
+        if (is_kind(matrix, row, "bad") && !str_eq(check, last) && catalog_find(check) == NULL) {
+            write_row(rq, enc, matrix, check, NULL);
+            last = check;
+        }
+    }
+}
+
+static enum err on_matrix(struct request *rq, const struct db_rows *rows)
+{
+    struct matrix matrix = {.rows = rows, .span = *(const struct span *)rq->params};
+    CLEANUP(buf_free) struct buf text = {0};
+    struct enc enc;
+    if (db_rows_count(rows) == 0 || !is_kind(&matrix, 0, "head")) {
+        return fail(rq, ERR_NOT_FOUND, "There is no such cluster in this organization.");
+    }
+    matrix.nodes = db_i64(rows, 0, COL_N);
+    matrix.bucket_s = db_double(rows, 0, COL_SECONDS);
+    read_coverage(rq, &matrix);
+    enc_init(&enc, &text);
+    enc_obj(&enc);
+    enc_key(&enc, "since");
+    enc_time(&enc, matrix.span.since_us);
+    enc_key(&enc, "until");
+    enc_time(&enc, matrix.span.until_us);
+    enc_key(&enc, "bucket_seconds");
+    enc_double(&enc, matrix.bucket_s, 3);
+    enc_key(&enc, "coverage");
+    enc_cstr(&enc, matrix.coverage);
+    enc_key(&enc, "rows");
+    enc_arr(&enc);
+    for (size_t i = 0; i < catalog_count; i++) {
+        write_row(rq, &enc, &matrix, str_of(catalog_checks[i].check_id), &catalog_checks[i]);
+    }
+    write_unknown(rq, &enc, &matrix);
+    enc_arr_end(&enc);
+    enc_obj_end(&enc);
+    rq->version = db_i64(rows, 0, COL_VERSION);
+    reply_json(rq, 200, (struct str){arena_strndup(rq->arena, text.ptr, text.len), text.len});
+    return ERR_NONE;
+}
+
+enum err cluster_checks(struct request *rq)
+{
+    struct span *span = arena_alloc(rq->arena, sizeof *span);
+    struct db_args args = {0};
+    enum err err = span_buckets(rq, rq->params, 48, span);
+    if (err != ERR_NONE) {
+        return err;
+    }
+    rq->params = span;
+    db_arg_uuid(&args, rq->arena, &rq->path_ids[0]);
+    span_bind(rq, span, &args);
+    db_arg_i64(&args, rq->arena, (int64_t)span->count);
+    return request_query(rq, SQL_CHECK_MATRIX, false, &args, on_matrix);
+}

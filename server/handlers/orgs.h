@@ -1,0 +1,10 @@
+/* Handlers of organizations: those of a person, and making one. */
+#ifndef SERVER_HANDLERS_ORGS_H
+#define SERVER_HANDLERS_ORGS_H
+
+#include "server/request.h"
+
+request_handler org_list;
+request_handler org_create;
+
+#endif

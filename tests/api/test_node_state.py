@@ -108,9 +108,11 @@ def test_quiet_closes_what_clears_by_quiet_and_only_while_the_node_is_heard(hous
     _, (agent, other, third) = agents_in(house, "quiet", 3)
     incident = lambda: house.sql(f"SELECT closed_at IS NOT NULL FROM incident WHERE node_id = '{agent.node_id}'")
     with Beat(other, third):
-        agent.event(stream=1, check_id="gpu_throttle", severity="warning", clears="quiet", quiet_seconds=1, summary="Hot")
+        agent.event(stream=1, check_id="gpu_throttle", severity="warning", clears="quiet", quiet_seconds=5, summary="Hot")
         agent.report()
         is_in(house, agent, "unknown")
+        quiet = "SELECT last_at < now() - interval '5.5 s' FROM incident WHERE node_id = '" + agent.node_id + "'"
+        until(lambda: house.sql(quiet) == "t")
         assert incident() == "f"
         agent.report()
         until(lambda: incident() == "t")

@@ -45,7 +45,7 @@ class Agent:
         self.answer = None      # a function of (agent, payload), called once for each new command
         self.ready = True
         self.connection = None
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         joined = self.post("/agent/v1/enroll", {"token": token or join_token(server), "name": self.name,
                                                 "public_key": b64(os.urandom(32)), "hardware": {}}, bearer=False)
         self.node_id, self.bearer = joined["node_id"], joined["access_token"]
@@ -99,10 +99,11 @@ class Agent:
 
     # ------------------------------------------------------------ what happens to the machine
     def event(self, stream=0, **fields):
-        seq = self.event_seq.get(stream, 0) + 1
-        self.event_seq[stream] = seq
-        self.events.append((stream, {"seq": seq, "at": now(), "severity": "critical", "action": "none", "node_fault": False,
-                                     "clears": "person", "quiet_seconds": 0, "count": 1, "device": "", "code": "", **fields}))
+        with self.lock:
+            seq = self.event_seq.get(stream, 0) + 1
+            self.event_seq[stream] = seq
+            self.events.append((stream, {"seq": seq, "at": now(), "severity": "critical", "action": "none", "node_fault": False,
+                                         "clears": "person", "quiet_seconds": 0, "count": 1, "device": "", "code": "", **fields}))
 
     def xid79(self, device="0000:bb:00", action="reboot", code="79", **fields):
         self.event(check_id="gpu_lost", code=code, device=device, action=action, node_fault=True, clears="new_boot",
@@ -117,7 +118,8 @@ class Agent:
             self.ready = ready
 
     def result(self, payload, state, detail=""):
-        self.results.append({"command_id": payload["command_id"], "state": state, "detail": detail})
+        with self.lock:
+            self.results.append({"command_id": payload["command_id"], "state": state, "detail": detail})
 
 
 def reboots(agent, payload):

@@ -8,15 +8,16 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define STATE_COLUMNS 18
+#define STATE_COLUMNS 22
 #define EVENT_COLUMNS 20
+#define COLUMNS_MAX STATE_COLUMNS
 /* Rounds that are built at once: what one transaction may hold beside the readings. */
 #define ROUNDS_MAX 15
 #define SLOTS_FIRST 256
 
 /* A statement's arguments, a PostgreSQL array text each. */
 struct columns {
-    struct buf texts[EVENT_COLUMNS];
+    struct buf texts[COLUMNS_MAX];
     size_t count;
     size_t rows;
     struct db_args args;
@@ -70,7 +71,7 @@ struct batch *batch_new(void)
 
 static void free_columns(struct columns *columns)
 {
-    for (size_t i = 0; i < EVENT_COLUMNS; i++) {
+    for (size_t i = 0; i < COLUMNS_MAX; i++) {
         buf_free(&columns->texts[i]);
     }
 }
@@ -208,6 +209,27 @@ static void columns_finish(struct columns *columns)
 
 /* ------------------------------------------------------------------------------- readings */
 
+#define FIGURE_COUNT 4
+/* What lists and the grid show of all GPUs of a node: the mean in permille, sums, the hottest. */
+static void add_figures(struct columns *columns, size_t column, const struct report *report)
+{
+    const struct report_figures *figures = report->gpu_figures;
+    const struct report_figures *util = &figures[GPU_UTIL];
+    const struct {
+        bool known;
+        int64_t value;
+    } values[FIGURE_COUNT] = {
+        {util->read > 0, util->read > 0 ? 10 * util->sum / util->read : 0},
+        {figures[GPU_MEM].read > 0, figures[GPU_MEM].sum},
+        {figures[GPU_MEM_TOTAL].read > 0, figures[GPU_MEM_TOTAL].sum},
+        {figures[GPU_TEMP].read > 0, figures[GPU_TEMP].max},
+    };
+    for (size_t i = 0; i < FIGURE_COUNT; i++) {
+        int64_t value = values[i].value < INT32_MAX ? values[i].value : INT32_MAX;
+        add_metric(columns, column + i, values[i].known ? (int32_t)value : REPORT_UNKNOWN);
+    }
+}
+
 static void add_state(struct columns *columns, const struct batch_item *item)
 {
     const struct report *report = item->report;
@@ -223,12 +245,14 @@ static void add_state(struct columns *columns, const struct batch_item *item)
         bool known = report->gpus[i].len > 0;
         add_raw(columns, 5 + METRIC_COUNT + i, known ? report->gpus[i] : STR("NULL"));
     }
+    add_figures(columns, 5 + METRIC_COUNT + GPU_COUNT, report);
     columns->rows++;
 }
 
 static void build_state(struct batch *batch, struct batch_item *const *items, size_t count)
 {
-    _Static_assert(5 + METRIC_COUNT + GPU_COUNT == STATE_COLUMNS, "the arguments of ingest_state");
+    _Static_assert(5 + METRIC_COUNT + GPU_COUNT + FIGURE_COUNT == STATE_COLUMNS,
+                   "the arguments of ingest_state");
     columns_clear(&batch->state, STATE_COLUMNS);
     for (size_t i = 0; i < count; i++) {
         bool last = i + 1 == count || !uuid_eq(&items[i]->node, &items[i + 1]->node) ||

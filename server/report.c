@@ -160,6 +160,15 @@ static char *put_number(char *at, int64_t value)
     return at;
 }
 
+static void count_reading(struct report_figures *figures, int64_t value)
+{
+    figures->sum += value;
+    if (figures->read == 0 || value > figures->max) {
+        figures->max = (int32_t)value;
+    }
+    figures->read++;
+}
+
 /* Writes the JSON array as an element of a PostgreSQL text[]: the shape the writer sends. */
 static bool read_gpu_array(struct report_reader *reader, enum json_type type, size_t which)
 {
@@ -171,6 +180,7 @@ static bool read_gpu_array(struct report_reader *reader, enum json_type type, si
     *at++ = '"';
     *at++ = '{';
     size_t count = 0;
+    struct report_figures figures = {0};
     while ((type = json_next(&reader->json, NULL)) != JSON_END) {
         int64_t value;
         bool known = report_number(reader, type, gpus[which].min, gpus[which].max, &value);
@@ -185,6 +195,7 @@ static bool read_gpu_array(struct report_reader *reader, enum json_type type, si
         }
         if (known) {
             at = put_number(at, value);
+            count_reading(&figures, value);
         } else {
             memcpy(at, "NULL", 4);
             at += 4;
@@ -194,6 +205,7 @@ static bool read_gpu_array(struct report_reader *reader, enum json_type type, si
     *at++ = '"';
     size_t len = (size_t)(at - text);
     reader->report->gpus[which] = (struct str){arena_strndup(reader->arena, text, len), len};
+    reader->report->gpu_figures[which] = figures;
     return true;
 }
 

@@ -99,6 +99,13 @@ struct report_inventory {
     int64_t booted_at_us; /* 0 = absent */
 };
 
+/* Over the GPUs of a node that could be read. */
+struct report_figures {
+    int64_t sum;
+    int32_t max;
+    int32_t read; /* how many; 0 = sum and max mean nothing */
+};
+
 struct report {
     struct uuid boot_id;
     int64_t seq;      /* >= 1 */
@@ -107,6 +114,7 @@ struct report {
     int32_t metrics[METRIC_COUNT];
     /* An element of a text[]: "{97,98,NULL}" with its quotes, or NULL; empty = absent. */
     struct str gpus[GPU_COUNT];
+    struct report_figures gpu_figures[GPU_COUNT];
     struct report_event *events;
     size_t event_count;
     struct report_stream streams[REPORT_STREAMS_MAX];

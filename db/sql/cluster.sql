@@ -42,7 +42,7 @@ WITH seen AS (
   SELECT $1, $20::uuid, p.id, $7, coalesce($8, 'none'), coalesce($9, ''), coalesce($10, ''), $11::integer, coalesce($12, ''), coalesce($13, ''),
          coalesce($14, ''), $15::numeric, coalesce($16, 'USD'), coalesce($17::integer, 600), coalesce($18::integer, 1800),
          coalesce($19::integer, 1800)
-    FROM proj p WHERE NOT EXISTS (SELECT FROM seen)
+    FROM proj p WHERE NOT EXISTS (SELECT FROM seen) AND ($16::text IS NULL OR $16 ~ '^[A-Z]{3}$')
   RETURNING {{cluster_fields}}
 ), roll AS (
   INSERT INTO cluster_rollup (org_id, cluster_id) SELECT $1, a.id FROM act a
@@ -62,10 +62,11 @@ WITH seen AS (
 )
 SELECT CASE WHEN s.fingerprint <> $3 THEN 422 WHEN s.status IS NOT NULL THEN s.status WHEN a.id IS NOT NULL THEN 201 ELSE 422 END AS status,
        CASE WHEN s.fingerprint <> $3 THEN 'idempotency_key_reused' END AS problem,
-       CASE WHEN s.status IS NULL AND a.id IS NULL THEN '#/project_id' END AS pointer,
-       CASE WHEN s.status IS NULL AND a.id IS NULL THEN 'names no project of this organization' END AS detail,
+       CASE WHEN s.status IS NULL AND a.id IS NULL THEN CASE WHEN EXISTS (SELECT FROM proj) THEN '#/billing_currency' ELSE '#/project_id' END END AS pointer,
+       CASE WHEN s.status IS NULL AND a.id IS NULL THEN CASE WHEN EXISTS (SELECT FROM proj) THEN 'Three capital letters are expected (ISO 4217).'
+            ELSE 'It names no project of this organization.' END END AS detail,
        s.status IS NOT NULL AS replayed,
-       coalesce(a.version, (s.body::json->>'version')::bigint) AS version,
+       CASE WHEN s.fingerprint <> $3 THEN NULL ELSE coalesce(a.version, (s.body::json->>'version')::bigint) END AS version,
        '/api/v1/clusters/' || coalesce(a.id::text, s.body::json->>'id') AS next,
        coalesce(row_to_json(a)::text, s.body) AS body
   FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN act a ON true;
@@ -88,7 +89,7 @@ WITH cur AS MATERIALIZED (
          begin_within_seconds = coalesce($18::integer, c.begin_within_seconds),
          rejoin_within_seconds = coalesce($19::integer, c.rejoin_within_seconds),
          version = c.version + 1, updated_at = now()
-    FROM cur, proj WHERE c.org_id = $1 AND c.id = cur.id AND cur.version = $3::bigint
+    FROM cur, proj WHERE c.org_id = $1 AND c.id = cur.id AND cur.version = $3::bigint AND ($16::text IS NULL OR $16 ~ '^[A-Z]{3}$')
   RETURNING {{cluster_fields}}
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1 FROM upd WHERE h.org_id = $1 RETURNING h.event_seq
@@ -102,7 +103,8 @@ WITH cur AS MATERIALIZED (
     FROM head h, upd u, cur c
 )
 SELECT CASE WHEN u.id IS NOT NULL THEN 200 WHEN c.id IS NULL THEN 404 WHEN c.version <> $3::bigint THEN 412 ELSE 422 END AS status,
-       CASE WHEN u.id IS NULL AND c.version = $3::bigint THEN '#/project_id' END AS pointer,
-       CASE WHEN u.id IS NULL AND c.version = $3::bigint THEN 'names no project of this organization' END AS detail,
+       CASE WHEN u.id IS NULL AND c.version = $3::bigint THEN CASE WHEN EXISTS (SELECT FROM proj) THEN '#/billing_currency' ELSE '#/project_id' END END AS pointer,
+       CASE WHEN u.id IS NULL AND c.version = $3::bigint THEN CASE WHEN EXISTS (SELECT FROM proj) THEN 'Three capital letters are expected (ISO 4217).'
+            ELSE 'It names no project of this organization.' END END AS detail,
        coalesce(u.version, c.version) AS version, row_to_json(u)::text AS body
   FROM (SELECT 1) one LEFT JOIN cur c ON true LEFT JOIN upd u ON true;

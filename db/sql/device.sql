@@ -50,7 +50,7 @@ WITH seen AS (
 SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.status WHEN a.id IS NOT NULL THEN 201 ELSE 404 END AS status,
        CASE WHEN s.fingerprint <> $4 THEN 'idempotency_key_reused' END AS problem,
        s.status IS NOT NULL AS replayed,
-       coalesce(a.version, (s.body::json->>'version')::bigint) AS version,
+       CASE WHEN s.fingerprint <> $4 THEN NULL ELSE coalesce(a.version, (s.body::json->>'version')::bigint) END AS version,
        '/api/v1/devices/' || coalesce(a.id::text, s.body::json->>'id') AS next,
        coalesce(row_to_json(a)::text, s.body) AS body
   FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN act a ON true;

@@ -104,7 +104,7 @@ SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.s
             ELSE 422 END AS status,
        CASE WHEN s.fingerprint <> $4 THEN 'idempotency_key_reused' END AS problem,
        CASE WHEN s.status IS NULL AND a.seq IS NULL THEN '#/node_id' END AS pointer,
-       CASE WHEN s.status IS NULL AND a.seq IS NULL THEN 'names no node of this cluster' END AS detail,
+       CASE WHEN s.status IS NULL AND a.seq IS NULL THEN 'It names no node of this cluster.' END AS detail,
        s.status IS NOT NULL AS replayed,
        '/api/v1/events?after=' || coalesce(a.seq, (s.body::json->>'seq')::bigint) - 1 || '&limit=1' AS next,
        coalesce(row_to_json(a)::text, s.body) AS body
@@ -130,6 +130,6 @@ WITH w AS MATERIALIZED (
    GROUP BY i, w.seconds
 )
 SELECT CASE WHEN EXISTS (SELECT FROM w) THEN 200 ELSE 404 END AS status, h.event_seq + h.rollup_version AS version,
-       (SELECT json_build_object('since', $3::timestamptz, 'until', $4::timestamptz, 'bucket_seconds', w.seconds,
-                                 'buckets', (SELECT json_agg(row_to_json(t) ORDER BY t.at) FROM t))::text FROM w) AS body
+       (SELECT row_to_json(x)::text FROM (SELECT $3::timestamptz AS since, $4::timestamptz AS until, round(w.seconds, 3) AS bucket_seconds,
+                                                 (SELECT json_agg(row_to_json(t) ORDER BY t.at) FROM t) AS buckets FROM w) x) AS body
   FROM org_head h WHERE h.org_id = $1;

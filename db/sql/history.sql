@@ -43,7 +43,7 @@ WITH n AS MATERIALIZED (
       AND x.at < $4::timestamptz ORDER BY x.at LIMIT 2000)
 )
 SELECT CASE WHEN EXISTS (SELECT FROM n) THEN 200 ELSE 404 END AS status, h.event_seq + h.rollup_version AS version,
-       (SELECT json_build_object('items', coalesce(json_agg(row_to_json(t) ORDER BY t.at), '[]'))::text FROM t) AS body
+       (SELECT concat('{"items":[', string_agg(row_to_json(t)::text, ',' ORDER BY t.at), ']}') FROM t) AS body
   FROM org_head h WHERE h.org_id = $1;
 
 -- All nodes at a past moment: the anchor of that day and what changed since. $2 cluster $3 at

@@ -145,7 +145,7 @@ WITH seen AS (
 SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.status WHEN a.id IS NOT NULL THEN 201 ELSE 404 END AS status,
        CASE WHEN s.fingerprint <> $4 THEN 'idempotency_key_reused' END AS problem,
        s.status IS NOT NULL AS replayed,
-       coalesce(a.version, (s.body::json->>'version')::bigint) AS version,
+       CASE WHEN s.fingerprint <> $4 THEN NULL ELSE coalesce(a.version, (s.body::json->>'version')::bigint) END AS version,
        '/api/v1/nodes/' || coalesce(a.id::text, s.body::json->>'id') AS next,
        coalesce(row_to_json(a)::text, s.body) AS body
   FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN act a ON true;
@@ -224,7 +224,7 @@ WITH cur AS MATERIALIZED (
 )
 SELECT CASE WHEN a.id IS NOT NULL THEN 200 WHEN c.id IS NULL THEN 404 WHEN c.version <> $3::bigint THEN 412 ELSE 422 END AS status,
        CASE WHEN a.id IS NULL AND c.version = $3::bigint THEN '#/paused_until' END AS pointer,
-       CASE WHEN a.id IS NULL AND c.version = $3::bigint THEN 'must lie in the future' END AS detail,
+       CASE WHEN a.id IS NULL AND c.version = $3::bigint THEN 'It must lie in the future.' END AS detail,
        coalesce(a.version, c.version) AS version, row_to_json(a)::text AS body
   FROM (SELECT 1) one LEFT JOIN cur c ON true LEFT JOIN act a ON true;
 
@@ -264,6 +264,6 @@ WITH seen AS (
 SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.status WHEN a.id IS NOT NULL THEN 200 ELSE 404 END AS status,
        CASE WHEN s.fingerprint <> $4 THEN 'idempotency_key_reused' END AS problem,
        s.status IS NOT NULL AS replayed,
-       coalesce(a.version, (s.body::json->>'version')::bigint) AS version,
+       CASE WHEN s.fingerprint <> $4 THEN NULL ELSE coalesce(a.version, (s.body::json->>'version')::bigint) END AS version,
        coalesce(row_to_json(a)::text, s.body) AS body
   FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN act a ON true;

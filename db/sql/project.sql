@@ -41,7 +41,7 @@ WITH seen AS (
 SELECT CASE WHEN s.fingerprint <> $3 THEN 422 ELSE coalesce(s.status, 201) END AS status,
        CASE WHEN s.fingerprint <> $3 THEN 'idempotency_key_reused' END AS problem,
        s.status IS NOT NULL AS replayed,
-       coalesce(a.version, (s.body::json->>'version')::bigint) AS version,
+       CASE WHEN s.fingerprint <> $3 THEN NULL ELSE coalesce(a.version, (s.body::json->>'version')::bigint) END AS version,
        '/api/v1/projects/' || coalesce(a.id::text, s.body::json->>'id') AS next,
        coalesce(row_to_json(a)::text, s.body) AS body
   FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN act a ON true;

@@ -14,6 +14,7 @@
 #include "db/db.h"
 
 #define SUBSCRIBERS_MAX 32
+#define POLL_GAP_US 10000 /* pokes come as fast as verbs do; polls do not */
 
 struct subscriber {
     follow_fn *fn;
@@ -146,17 +147,26 @@ static void poll_once(struct follow *follow, struct db_conn *conn)
     }
 }
 
-/* Until the next poll is due or somebody pokes; false = stop. */
+static struct timespec instant_after(int64_t us)
+{
+    struct timespec at;
+    (void)clock_gettime(CLOCK_MONOTONIC, &at);
+    int64_t nsec = at.tv_nsec + us % 1000000 * 1000;
+    at.tv_sec += us / 1000000 + nsec / 1000000000;
+    at.tv_nsec = (long)(nsec % 1000000000);
+    return at;
+}
+
+/* Until the next poll is due or somebody pokes, but not at once; false = stop. */
 static bool wait_next(struct follow *follow)
 {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)(follow->poll_ms % 1000) * 1000000;
-    until.tv_sec += follow->poll_ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec due = instant_after((int64_t)follow->poll_ms * 1000);
+    const struct timespec soonest = instant_after(POLL_GAP_US);
     pthread_mutex_lock(&follow->lock);
+    while (!follow->stop && pthread_cond_timedwait(&follow->cond, &follow->lock, &soonest) == 0) {
+    }
     while (!follow->poked && !follow->stop &&
-           pthread_cond_timedwait(&follow->cond, &follow->lock, &until) == 0) {
+           pthread_cond_timedwait(&follow->cond, &follow->lock, &due) == 0) {
     }
     follow->poked = false;
     bool go_on = !follow->stop;

@@ -8,6 +8,7 @@
 #include "server/cursor.h"
 #include "server/encoding.h"
 #include "server/exchange.h"
+#include "server/follow.h"
 #include "server/http.h"
 
 #define COMPRESS_OVER 4096
@@ -288,7 +289,7 @@ static void add_common_headers(struct exchange *ex, struct MHD_Response *respons
     if (http_is_tls(ex->http)) {
         add_header(response, "Strict-Transport-Security", HSTS);
     }
-    if (ex->close_after || loop_stopping(rq->loop)) {
+    if (ex->close_after || ex->stream_ops != NULL || loop_stopping(rq->loop)) {
         add_header(response, "Connection", "close");
     }
 }
@@ -345,6 +346,14 @@ static struct MHD_Response *make_response(struct exchange *ex)
 
 static struct MHD_Response *make_stream(struct exchange *ex);
 
+/* A person's change is on all streams at once; reports come thousands a second and tell for
+ * themselves when something happened. */
+static bool changed_something(const struct request *rq)
+{
+    return rq->err == ERR_NONE && rq->route != NULL && strcmp(rq->route->method, "GET") != 0 &&
+           rq->route->perm != PERM_AGENT;
+}
+
 bool exchange_respond(struct exchange *ex)
 {
     struct request *rq = &ex->rq;
@@ -378,6 +387,9 @@ bool exchange_respond(struct exchange *ex)
     add_common_headers(ex, response);
     bool queued = queue(ex, response, rq->status);
     MHD_destroy_response(response);
+    if (changed_something(rq)) {
+        follow_poke(loop_follow(rq->loop));
+    }
     log_debug("%.*s %.*s %d %s", STR_FMT(rq->method), STR_FMT(rq->path), rq->status, rq->id);
     return queued;
 }

@@ -129,6 +129,14 @@ static void reset(struct stream *stream, int64_t head)
     stream_say(stream, (struct str){text, (size_t)len});
 }
 
+/* An id without an event: a client that is cut off before the first one comes back to here. */
+static void tell_place(struct stream *stream)
+{
+    char text[40];
+    int len = snprintf(text, sizeof(text), "id: %" PRId64 "\n\n", stream->seq);
+    stream_say(stream, (struct str){text, (size_t)len});
+}
+
 static void join(struct stream *stream)
 {
     struct group *group = stream->group;
@@ -153,6 +161,7 @@ static void take_look(struct stream *stream, const struct db_rows *rows)
 
     if (stream->seq == STREAM_FROM_NOW) {
         stream->seq = head;
+        tell_place(stream);
     } else if (stream->seq > head) {
         reset(stream, head);
     } else if (count > 0 ? db_i64(rows, 0, cols.seq) != stream->seq + 1 : stream->seq < head) {

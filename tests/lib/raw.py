@@ -25,6 +25,21 @@ class Raw:
         if wrap is not None:
             self.sock = wrap(self.sock)
         self.buffer = b""
+        self.wire = None  # bytes whose chunks are not taken apart yet; None: the body is not chunked
+
+    def begin_chunks(self):
+        """From here on what comes is a chunked body (RFC 9112 7.1)."""
+        self.wire, self.buffer = self.buffer, b""
+        self._take_chunks()
+
+    def _take_chunks(self):
+        while b"\r\n" in self.wire:
+            line, rest = self.wire.split(b"\r\n", 1)
+            size = int(line, 16)
+            if len(rest) < size + 2:
+                return
+            self.buffer += rest[:size]
+            self.wire = rest[size + 2:]
 
     def __enter__(self):
         return self
@@ -41,7 +56,11 @@ class Raw:
             data = self.sock.recv(65536)
         except ConnectionError:
             data = b""
-        self.buffer += data
+        if self.wire is None:
+            self.buffer += data
+        else:
+            self.wire += data
+            self._take_chunks()
         return bool(data)
 
     def answer(self, head=False):

@@ -81,11 +81,13 @@ Test(ingest_batch, the_last_report_of_a_node_gives_its_readings)
     cr_assert_eq(batch_rows(batch), 2);
     cr_assert_eq(batch_units(batch, units, COUNTOF(units)), 1);
     cr_assert_eq(units[0].sql, SQL_INGEST_STATE);
-    cr_assert_eq(units[0].args->count, 18);
+    cr_assert_eq(units[0].args->count, 22);
     cr_assert_str_eq(value(&units[0], 2), "{9,3}");
     cr_assert_str_eq(value(&units[0], 5), "{500,500}");
     cr_assert_str_eq(value(&units[0], 6), "{NULL,NULL}");
     cr_assert_str_eq(value(&units[0], 13), "{\"{1,NULL}\",\"{1,NULL}\"}");
+    cr_assert_str_eq(value(&units[0], 18), "{10,10}", "the mean of the readable GPUs, permille");
+    cr_assert_str_eq(value(&units[0], 21), "{NULL,NULL}", "no temperature was sent");
     cr_assert_eq(batch_units(batch, units, COUNTOF(units)), 0);
 }
 

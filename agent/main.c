@@ -10,7 +10,10 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
+    {"run", command_run, "watch this node and report to the server"},
+    {"enroll", command_enroll, "join a cluster with a join token"},
     {"classify", command_classify, "judge logs and tools' output on standard input"},
+    {"inject", command_inject, "write a marked kernel line; on test machines only"},
 };
 
 static void print_help(FILE *out)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "agent/classify/classify.h"
-#include "agent/classify/json_path.h"
+#include "agent/json_path.h"
 #include "agent/rules/xid.h"
 
 #define GPUS_MAX 64

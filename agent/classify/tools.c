@@ -1,6 +1,6 @@
 /* The small sources of `classify`: fabric manager, lspci, smartctl, chronyc, systemd. */
 #include "agent/classify/classify.h"
-#include "agent/classify/json_path.h"
+#include "agent/json_path.h"
 #include "agent/rules/match.h"
 #include "agent/rules/pci.h"
 

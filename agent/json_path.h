@@ -1,6 +1,6 @@
 /* One value out of a JSON text, by its path. */
-#ifndef AGENT_CLASSIFY_JSON_PATH_H
-#define AGENT_CLASSIFY_JSON_PATH_H
+#ifndef AGENT_JSON_PATH_H
+#define AGENT_JSON_PATH_H
 
 #include "base/json.h"
 #include "base/str.h"

@@ -1,5 +1,5 @@
 /* One value out of a JSON text, by its path. */
-#include "agent/classify/json_path.h"
+#include "agent/json_path.h"
 
 /* The value of one key of an object. */
 static bool find_key(struct str json, struct str wanted, struct str *ret_raw)

@@ -21,7 +21,8 @@ export interface ViewProps {
 type View = ComponentType<ViewProps>;
 
 const NodePage = lazy<ViewProps>("This node", async () => (await import("./views/node")).NodePage);
-const RepairsPage = lazy<ViewProps>("Approvals", async () => (await import("./views/repairs")).RepairsPage);
+const ApprovalsPage = lazy<ViewProps>("Approvals", async () => (await import("./views/approvals")).ApprovalsPage);
+const RepairPage = lazy<ViewProps>("This repair", async () => (await import("./views/repair")).RepairPage);
 const EventsPage = lazy<ViewProps>("Events", async () => (await import("./views/events")).EventsPage);
 const NewClusterPage = lazy<ViewProps>("This form", async () => (await import("./views/new-cluster")).NewClusterPage);
 
@@ -31,9 +32,10 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/clusters/new", NewClusterPage],
   ["/clusters/:cluster", ClusterPage],
   ["/clusters/:cluster/:tab", ClusterPage],
+  ["/clusters/:cluster/nodes/:node", NodePage],
   ["/nodes/:node", NodePage],
-  ["/repairs", RepairsPage],
-  ["/repairs/:repair", RepairsPage],
+  ["/repairs", ApprovalsPage],
+  ["/repairs/:repair", RepairPage],
   ["/events", EventsPage],
 ];
 

@@ -30,6 +30,37 @@ const TABS: readonly { path: string; label: string; key: string; view: Component
   { path: "events", label: "Events", key: "e", view: lazy<TabProps>("Events", async () => (await import("./events")).EventsTab) },
 ];
 
+/** The tabs of a cluster, for its own pages and for those of its nodes and repairs; current: a path of TABS. */
+export function ClusterTabs({ clusterId, overview, current }: { clusterId: string; overview: Overview | null; current: string }) {
+  const base = `/clusters/${clusterId}`;
+  useEffect(
+    () =>
+      bindKeys(
+        TABS.map((one) => ({
+          keys: `g ${one.key}`,
+          does: `Go to ${one.label}`,
+          run: () => navigate(one.path ? `${base}/${one.path}` : base),
+        })),
+      ),
+    [base],
+  );
+  const counts: Record<string, string | undefined> = {
+    nodes: overview?.rollup ? count(overview.rollup.nodes) : undefined,
+    repairs: overview ? count(overview.waiting_count) : undefined,
+  };
+  return (
+    <Tabs
+      label="Cluster"
+      tabs={TABS.map((one) => ({
+        href: one.path ? `${base}/${one.path}` : base,
+        label: one.label,
+        count: counts[one.path],
+        current: one.path === current,
+      }))}
+    />
+  );
+}
+
 const BAD_NEWS = /^(?:incident\.opened|repair\.failed|repair\.unknown)$/;
 
 /** The last change in words; the node's name is a link and is not said twice. */
@@ -108,40 +139,16 @@ export function ClusterPage({ params }: ViewProps) {
   useEffect(() => {
     document.title = `${tab && tab.path ? `${tab.label} · ` : ""}${name ?? "Cluster"} · Muster`;
   }, [name, tab]);
-  const base = `/clusters/${clusterId}`;
-  useEffect(
-    () =>
-      bindKeys(
-        TABS.map((one) => ({
-          keys: `g ${one.key}`,
-          does: `Go to ${one.label}`,
-          run: () => navigate(one.path ? `${base}/${one.path}` : base),
-        })),
-      ),
-    [base],
-  );
   if (!tab || overview.error.value?.status === 404 || overview.error.value?.status === 400) {
     return <MissingPage />;
   }
-  const counts: Record<string, string | undefined> = {
-    nodes: data?.rollup ? count(data.rollup.nodes) : undefined,
-    repairs: data ? count(data.waiting_count) : undefined,
-  };
   const sentence = data ? clusterSentence(data, history.data.value) : { parts: [overview.error.value ? "This cluster" : "…"], announce: "" };
   const empty = data !== null && (data.rollup?.nodes ?? 0) === 0 && (tab.path === "" || tab.path === "nodes");
   const View = tab.view;
   return (
     <Shell scope={{ clusterId, ...(name ? { clusterName: name } : {}) }}>
       <PageSentence parts={sentence.parts} announce={sentence.announce} />
-      <Tabs
-        label="Cluster"
-        tabs={TABS.map((one) => ({
-          href: one.path ? `${base}/${one.path}` : base,
-          label: one.label,
-          count: counts[one.path],
-          current: one === tab,
-        }))}
-      />
+      <ClusterTabs clusterId={clusterId} overview={data} current={tab.path} />
       {data === null && overview.error.value ? (
         <div class="sec">
           <ErrorNote error={overview.error.value} what="This cluster" query={overview as Query<unknown>} />

@@ -158,9 +158,9 @@ export function folded(events: Event[]): Row[] {
   return rows;
 }
 
-function Subject({ row }: { row: Row }) {
+function Subject({ row, of }: { row: Row; of: string | undefined }) {
   const { event, more } = row;
-  if (!event.node_id || !event.node_name) {
+  if (!event.node_id || !event.node_name || event.node_name === of) {
     return null;
   }
   const shown = [event, ...more].slice(0, 3);
@@ -177,7 +177,8 @@ function Subject({ row }: { row: Row }) {
   );
 }
 
-export function Changes({ events, rows = 20 }: { events: Event[]; rows?: number }) {
+/** of: the node whose events they are, so that its name is not said in each. */
+export function Changes({ events, rows = 20, of }: { events: Event[]; rows?: number; of?: string }) {
   if (events.length === 0) {
     return <p class="t3">Nothing has happened yet.</p>;
   }
@@ -202,7 +203,7 @@ export function Changes({ events, rows = 20 }: { events: Event[]; rows?: number 
               </time>
               {mark ? <Mark kind={mark} /> : <span />}
               <span class="what">
-                <Subject row={row} />
+                <Subject row={row} of={of} />
                 {withoutName(row.event)}
                 <span class="sub">
                   {typeWords(row.event.type)}

@@ -1,51 +1,176 @@
-/* Repairs: of one cluster as a tab, of all clusters as a page. */
+/* The repairs of a cluster: how many may run, what waits for a person, what runs, and what was done. */
 import { useEffect } from "preact/hooks";
-import type { ViewProps } from "../app";
-import { action, counted, sentence } from "../format";
+import { withQuery } from "../api";
+import { readFilter, wanted, type Filter, type Spec } from "../filter";
+import { count, counted } from "../format";
+import { bindKeys } from "../keys";
+import { query, setQuery } from "../router";
 import { useQuery } from "../store";
-import type { List, Repair } from "../types";
-import { PageSentence, Section, Time } from "../ui/page";
-import { Shell } from "../ui/shell";
+import { serverNow } from "../time";
+import type { List, Overview, Repair } from "../types";
+import { Select } from "../ui/controls";
+import { FilterBar } from "../ui/filter-bar";
+import { Icon } from "../ui/icons";
+import { Section } from "../ui/page";
 import { Loaded } from "../ui/states";
-import { Table } from "../ui/table";
 import type { TabProps } from "./cluster";
+import { usePaged } from "./paged";
+import { RepairDialogs } from "./repair-dialogs";
+import { PastTable, Running, Unsettled, Waiting } from "./repair-lists";
+import { openDialog } from "./repair-parts";
+import { decidedBy, ENDED, RUNNING } from "./repair-words";
 
-function RepairTable({ path }: { path: string }) {
-  const repairs = useQuery<List<Repair>>(path, { events: (type) => type.startsWith("repair.") });
+const ACTIONS = ["reset_gpu", "reboot", "power_cycle", "reprovision", "failover", "remove"];
+const SPEC: Spec = {
+  outcome: { ops: [":"], values: ENDED },
+  action: { ops: [":"], values: ACTIONS },
+  by: { ops: [":"] },
+};
+const RANGES = [
+  { value: "24h", label: "24 h", hours: 24 },
+  { value: "7d", label: "7 days", hours: 24 * 7 },
+  { value: "30d", label: "30 days", hours: 24 * 30 },
+  { value: "all", label: "everything", hours: 0 },
+];
+
+/** The newest plan says how many repairs start by themselves; it was counted when the plan was made. */
+function newestPlan(repairs: Repair[]) {
+  return repairs.map((repair) => repair.plan).filter((plan) => plan !== null).sort((a, b) => b.made_at.localeCompare(a.made_at))[0] ?? null;
+}
+
+function Limits({ open, overview }: { open: Repair[]; overview: Overview | null }) {
+  const running = open.filter((repair) => RUNNING.includes(repair.state) || repair.state === "unknown").length;
+  const plan = newestPlan(open);
+  const rollup = overview?.rollup;
+  const out = rollup && rollup.nodes > 0 ? (rollup.states.unhealthy + rollup.states.repairing) / rollup.nodes : null;
+  const most = plan?.limits.max_running ?? null;
+  const full = most !== null && running >= most;
+  const off = plan?.limits.why_not?.find((one) => one.code === "automation_off");
   return (
-    <Section title="Repairs">
-      <Loaded query={repairs} what="The repairs">
-        {(list) => (
-          <Table
-            name="Repairs"
-            rows={list.items}
-            rowKey={(repair) => repair.id}
-            columns={[
-              { key: "what", head: "Repair", cell: (repair) => <a href={`/repairs/${repair.id}`}>{sentence(action(repair.action))} {repair.node_name}</a> },
-              { key: "state", head: "State", cell: (repair) => repair.state },
-              { key: "since", head: "Since", number: true, cell: (repair) => <Time iso={repair.state_since} /> },
-            ]}
-          />
-        )}
+    <ul class="status1" aria-label="Limits">
+      {out !== null && (
+        <li>
+          <Icon name={out >= 0.05 ? "warn" : "tick"} tone={out >= 0.05 ? "warn" : "good"} />
+          {out === 0 ? "No node is out" : `${out < 0.01 ? (out * 100).toFixed(1) : Math.round(out * 100)} % of nodes are out`}
+        </li>
+      )}
+      <li>
+        <Icon name={full ? "warn" : "tick"} tone={full ? "warn" : "good"} />
+        {most === null ? `${counted(running, "repair")} ${running === 1 ? "runs" : "run"}` : `${count(running)} of at most ${count(most)} repairs at once`}
+      </li>
+      {off && (
+        <li>
+          <Icon name="minus" />
+          {off.detail.replace(/\.$/, "")}
+        </li>
+      )}
+    </ul>
+  );
+}
+
+function holds(repair: Repair, filter: Filter): boolean {
+  const actions = wanted(filter, "action");
+  const by = wanted(filter, "by");
+  return (
+    repair.node_name.startsWith(filter.text) &&
+    (actions.length === 0 || actions.includes(repair.action)) &&
+    by.every((name) => decidedBy(repair).toLowerCase().includes(name.toLowerCase())) &&
+    filter.terms.every((term) => !term.negated || (term.key === "action" ? repair.action !== term.value : term.key === "outcome" ? repair.state !== term.value : !decidedBy(repair).toLowerCase().includes(term.value.toLowerCase())))
+  );
+}
+
+/** Whole hours, so that the address, and with it the kept answer, changes once an hour. */
+function sinceOf(hours: number): string | null {
+  const hour = Math.floor(serverNow() / 3_600_000) * 3_600_000;
+  return hours ? new Date(hour - hours * 3_600_000).toISOString().replace(".000", "") : null;
+}
+
+function summary(repairs: Repair[]): string {
+  return ENDED.map((state) => [state, repairs.filter((repair) => repair.state === state).length] as const)
+    .filter(([, n]) => n > 0)
+    .map(([state, n]) => `${count(n)} ${state}`)
+    .join(", ");
+}
+
+function Past({ clusterId }: { clusterId: string }) {
+  const source = query.value.get("q") ?? "";
+  const filter = readFilter(source, SPEC);
+  const range = RANGES.find((one) => one.value === query.value.get("range")) ?? RANGES[1];
+  const outcomes = wanted(filter, "outcome").filter((one) => (ENDED as readonly string[]).includes(one));
+  const path = withQuery(`/clusters/${clusterId}/repairs`, { open: "false", since: sinceOf(range?.hours ?? 0), state: outcomes, limit: 50 });
+  const paged = usePaged<Repair>(path, { events: (type, event) => type.startsWith("repair.") && event.cluster_id === clusterId });
+  const shown = paged.rows.filter((repair) => holds(repair, filter));
+  const words = summary(shown);
+  return (
+    <Section title="History" hint={words && `${range?.value === "all" ? "" : `last ${range?.label}: `}${words}`}>
+      <FilterBar
+        label="Filter the history"
+        placeholder="gpu-17 outcome:failed action:reboot by:okafor"
+        source={source}
+        filter={filter}
+        onChange={(q) => setQuery({ q })}
+        after={<Select label="Last" choices={RANGES} value={range?.value ?? "7d"} onChange={(value) => setQuery({ range: value === "7d" ? null : value })} />}
+      />
+      <Loaded query={paged.first} what="The history of repairs" stillWorks="What waits and runs is up to date.">
+        {() =>
+          shown.length > 0 ? (
+            <PastTable repairs={shown} />
+          ) : source ? (
+            <p class="t2">
+              No {paged.more ? "loaded " : ""}repair matches.{" "}
+              <button type="button" class="linkish" onClick={() => setQuery({ q: null })}>
+                Clear the filter
+              </button>{" "}
+              to see all {counted(paged.rows.length, "repair")}.
+            </p>
+          ) : (
+            <p class="t3">No repair has ended in {range?.value === "all" ? "this cluster" : `the last ${range?.label}`}.</p>
+          )
+        }
       </Loaded>
+      {paged.foot("repair")}
     </Section>
   );
 }
 
-export function RepairsTab({ clusterId }: TabProps) {
-  return <RepairTable path={`/clusters/${clusterId}/repairs?limit=200`} />;
-}
-
-export function RepairsPage(_: ViewProps) {
-  const waiting = useQuery<List<Repair>>("/repairs?state=proposed&limit=200", { events: (type) => type.startsWith("repair.") });
-  useEffect(() => {
-    document.title = "Approvals · Muster";
-  }, []);
-  const n = waiting.data.value?.items.length ?? 0;
+export function RepairsTab({ clusterId, overview }: TabProps) {
+  const open = useQuery<List<Repair>>(`/clusters/${clusterId}/repairs?open=true&limit=200`, {
+    events: (type, event) => type.startsWith("repair.") && event.cluster_id === clusterId,
+    everyMs: 30_000,
+  });
+  const items = open.data.value?.items;
+  useEffect(
+    () =>
+      bindKeys([
+        {
+          keys: "a",
+          does: "Review the first repair that waits",
+          run: () => {
+            const first = open.data.peek()?.items.filter((repair) => repair.state === "proposed").sort((a, b) => a.created_at.localeCompare(b.created_at))[0];
+            if (first) {
+              openDialog("approve", { repair: first.id });
+            }
+          },
+        },
+      ]),
+    [open],
+  );
   return (
-    <Shell scope={{}}>
-      <PageSentence parts={[<><b>{counted(n, "repair")}</b> {n === 1 ? "waits" : "wait"} for approval</>]} />
-      <RepairTable path="/repairs?limit=200" />
-    </Shell>
+    <>
+      {items && <Limits open={items} overview={overview.data.value} />}
+      <Loaded query={open} what="The open repairs" rows={6}>
+        {(list) => (
+          <>
+            <Waiting repairs={list.items.filter((repair) => repair.state === "proposed")} />
+            <Unsettled repairs={list.items.filter((repair) => repair.state === "unknown")} />
+            <Running repairs={list.items.filter((repair) => RUNNING.includes(repair.state))} />
+            {list.next_cursor && <p class="t3 s12">More than 200 are open; the newest are shown.</p>}
+          </>
+        )}
+      </Loaded>
+      <Past clusterId={clusterId} />
+      <RepairDialogs />
+    </>
   );
 }
+

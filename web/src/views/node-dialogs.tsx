@@ -1,0 +1,272 @@
+/* What a person can do to a node: cordon it, ask for a repair, report what no check sees, close an incident. */
+import { useSignal } from "@preact/signals";
+import { action, percent } from "../format";
+import { refresh, useQuery, type Query } from "../store";
+import type { Incident, NodeDetail, NodeSummary, Repair } from "../types";
+import { Button, CheckBox, Field, Options, SelectField, type Option } from "../ui/controls";
+import { Dialog } from "../ui/dialog";
+import { FactList, Time } from "../ui/page";
+import { ConsequenceList, Evidence, type Consequence } from "../ui/records";
+import { ErrorNote, Skeleton } from "../ui/states";
+import { closeDialog, dialogNow, lacks, openDialog } from "./repair-parts";
+import { VerbForm } from "./verb-form";
+
+interface Part {
+  node: NodeDetail;
+  onClose: () => void;
+}
+
+function renew(node: NodeDetail): void {
+  for (const prefix of [`/nodes/${node.id}`, `/clusters/${node.cluster_id}/`, "/incidents", "/repairs", "/events"]) {
+    refresh(prefix);
+  }
+}
+
+function useNow(node: NodeDetail): string {
+  if (node.gpus.length === 0) {
+    return `Its CPUs are ${percent(node.cpu_ratio)} busy now.`;
+  }
+  return node.gpu_util_ratio === null ? "Its use cannot be read now." : `Its GPUs are ${percent(node.gpu_util_ratio)} busy now.`;
+}
+
+function CordonForm({ node, onClose }: Part) {
+  const comment = useSignal("");
+  const cordon = node.schedulable;
+  const open = node.incidents.filter((one) => one.node_fault).length;
+  const items: Consequence[] = cordon
+    ? [
+        { subject: "New work", weight: "warn", fact: "It takes no new work until somebody uncordons it" },
+        { subject: "Running work", weight: "good", fact: "Nothing that runs there is touched", detail: useNow(node) },
+      ]
+    : [{ subject: "New work", weight: open ? "warn" : "good", fact: open ? "It takes new work although a fault is open" : "It takes new work again", ...(open ? { detail: node.incidents.map((one) => one.summary).join("; ") } : {}) }];
+  return (
+    <VerbForm<NodeSummary>
+      title={`${cordon ? "Cordon" : "Uncordon"} ${node.name}`}
+      lead={cordon ? "For work on the node, or while you look." : "The node is put back into scheduling."}
+      path={`/nodes/${node.id}/${cordon ? "cordon" : "uncordon"}`}
+      body={() => (comment.value.trim() ? { comment: comment.value.trim() } : {})}
+      verb={`${cordon ? "Cordon" : "Uncordon"} ${node.name}`}
+      disabled={lacks("node.write", cordon ? "Cordoning" : "Uncordoning")}
+      binds="It takes effect at once and can be undone at any time."
+      done={() => {
+        renew(node);
+        onClose();
+      }}
+      onClose={onClose}
+      fields={["comment"]}
+    >
+      {(error) => (
+        <>
+          <ConsequenceList label="What it touches" items={items} />
+          <Field label="Comment" name="comment" multiline value={comment.value} onInput={(value) => (comment.value = value)} placeholder="Why; others see it in the events" error={error?.field("comment")} />
+        </>
+      )}
+    </VerbForm>
+  );
+}
+
+const ACTIONS: readonly Option[] = [
+  { value: "reset_gpu", label: "Reset GPU", sub: "programs that use its GPUs end; the node stays up", end: "1 min" },
+  { value: "reboot", label: "Reboot", sub: "every program ends; the disks keep their data", end: "7 min" },
+  { value: "power_cycle", label: "Power cycle", sub: "as pulling the plug; the disks keep what was flushed", end: "10 min" },
+  { value: "reprovision", label: "Reprovision", sub: "the operating system anew; all data on its disks is lost", end: "45 min" },
+  { value: "failover", label: "Failover", sub: "a spare node takes over; data on the disks stays behind", end: "30 min" },
+  { value: "remove", label: "Remove", sub: "the node leaves the cluster, with its data", end: "5 min" },
+];
+
+function RequestForm({ node, onClose }: Part) {
+  const wanted = node.incidents.find((one) => one.action && one.action !== "none")?.action ?? "reboot";
+  const chosen = useSignal(ACTIONS.some((one) => one.value === wanted) ? wanted : "reboot");
+  const reason = useSignal("");
+  const open = node.repair;
+  const options = node.gpus.length === 0 ? ACTIONS.filter((one) => one.value !== "reset_gpu") : ACTIONS;
+  const lack =
+    lacks("repair.request", "Requesting a repair") ??
+    (open ? `Repair ${open.no} of this node is still open (${open.state}). Decide or cancel it first.` : reason.value.trim() === "" ? "Say why first." : null);
+  return (
+    <VerbForm<Repair>
+      title={`Request a repair of ${node.name}`}
+      lead="Nothing is done yet: the repair is proposed, and somebody who may decide sees its plan first."
+      path={`/nodes/${node.id}/repairs`}
+      body={() => ({ action: chosen.value, reason: reason.value.trim() })}
+      verb={`Request ${action(chosen.value)}`}
+      disabled={lack}
+      binds="The plan is shown next."
+      done={(repair) => {
+        renew(node);
+        openDialog("approve", { repair: repair.id });
+      }}
+      onClose={onClose}
+      fields={["action", "reason"]}
+    >
+      {(error) => (
+        <>
+          <Options
+            legend="Action"
+            name="action"
+            value={chosen.value}
+            onChange={(value) => (chosen.value = value)}
+            options={options.map((one) => (one.value === wanted && node.incidents.length > 0 ? { ...one, sub: `${one.sub}; what the open incident asks for` } : one))}
+          />
+          {error?.field("action") && <p class="help c-unhealthy">{error.field("action")}</p>}
+          <Field label="Why" name="reason" multiline required value={reason.value} onInput={(value) => (reason.value = value)} placeholder="What you saw; the approver reads it first" error={error?.field("reason")} />
+        </>
+      )}
+    </VerbForm>
+  );
+}
+
+const SEVERITIES: readonly Option[] = [
+  { value: "info", label: "Info", sub: "worth knowing; no mark on the node" },
+  { value: "warning", label: "Warning", sub: "the node gets the warning mark and goes on working" },
+  { value: "critical", label: "Critical", sub: "something is broken" },
+];
+
+function ReportForm({ node, onClose }: Part) {
+  const summary = useSignal("");
+  const severity = useSignal("warning");
+  const fault = useSignal(false);
+  const device = useSignal("");
+  const devices = [{ value: "", label: "The node as a whole" }, ...node.gpus.map((gpu) => ({ value: gpu.pci ?? `gpu${gpu.index}`, label: `GPU ${gpu.index}${gpu.serial ? `, ${gpu.serial}` : ""}` }))];
+  return (
+    <VerbForm<Incident>
+      title={`Report a problem of ${node.name}`}
+      lead="For what no check sees: a smell, a noise, a cable. It becomes an incident that only a person closes."
+      path={`/nodes/${node.id}/incidents`}
+      body={() => ({ summary: summary.value.trim(), severity: severity.value, node_fault: fault.value, ...(device.value ? { device: device.value } : {}) })}
+      verb="Report the problem"
+      disabled={lacks("incident.write", "Reporting") ?? (summary.value.trim() === "" ? "Say what is wrong first." : null)}
+      binds={fault.value ? "The node becomes unhealthy until the incident is closed." : "The node's state does not change."}
+      done={() => {
+        renew(node);
+        onClose();
+      }}
+      onClose={onClose}
+      fields={["summary"]}
+    >
+      {(error) => (
+        <>
+          <Field label="What is wrong" name="summary" required value={summary.value} onInput={(value) => (summary.value = value)} placeholder="Fan 3 rattles since the PDU swap" error={error?.field("summary")} />
+          {devices.length > 1 && <SelectField label="Where" name="device" choices={devices} value={device.value} onChange={(value) => (device.value = value)} />}
+          <Options legend="How bad" name="severity" options={SEVERITIES} value={severity.value} onChange={(value) => (severity.value = value)} />
+          <CheckBox label="The node must not be used: make it unhealthy" checked={fault.value} onChange={(checked) => (fault.value = checked)} />
+        </>
+      )}
+    </VerbForm>
+  );
+}
+
+function incidentFacts(incident: Incident) {
+  return (
+    <FactList
+      wide
+      facts={[
+        ["Check", <span class="mono">{incident.check_id}</span>],
+        incident.code ? ["Code", <span class="mono">{String(incident.code)}</span>] : null,
+        incident.device ? ["Device", <span class="mono">{incident.device}</span>] : null,
+        ["First seen", <Time iso={incident.first_at} form="moment" />],
+        ["Last seen", <Time iso={incident.last_at} form="moment" />],
+        ["Times", `${incident.count}`],
+        incident.closed_at ? ["Closed", <><Time iso={incident.closed_at} form="moment" />{incident.closed_by ? ` by ${incident.closed_by}` : ""}{incident.close_reason ? `: ${incident.close_reason}` : ""}</>] : ["Clears", incident.clear_rule],
+        incident.repair_id ? ["Repair", <a href={`/repairs/${incident.repair_id}`}>open it</a>] : null,
+        incident.note ? ["Note", incident.note] : null,
+      ]}
+    />
+  );
+}
+
+function CloseForm({ node, incident, onClose }: Part & { incident: Incident }) {
+  const reason = useSignal("");
+  const items: Consequence[] = [
+    incident.node_fault
+      ? { subject: "State", weight: "warn", fact: `${node.name} counts as healthy again, unless another fault is open` }
+      : { subject: "State", weight: "good", fact: "The node's state does not change" },
+    { subject: "Next time", weight: "good", fact: "The same fault opens a new incident when it is seen again" },
+  ];
+  return (
+    <VerbForm<Incident>
+      title={`Close incident ${incident.no} of ${node.name}`}
+      lead={incident.clears === "person" ? "Only a person can close it." : `It closes by itself: ${incident.clear_rule.charAt(0).toLowerCase()}${incident.clear_rule.slice(1)}`}
+      path={`/incidents/${incident.id}/close`}
+      body={() => ({ reason: reason.value.trim() })}
+      verb={`Close incident ${incident.no}`}
+      disabled={lacks("incident.write", "Closing") ?? (reason.value.trim() === "" ? "Say how you know that it is gone." : null)}
+      binds="It stands in the history as closed by you."
+      done={() => {
+        renew(node);
+        onClose();
+      }}
+      onClose={onClose}
+      fields={["reason"]}
+    >
+      {(error) => (
+        <>
+          <p class="t2">{incident.summary}</p>
+          <ConsequenceList label="What it touches" items={items} />
+          <Field label="Reason" name="reason" multiline required value={reason.value} onInput={(value) => (reason.value = value)} placeholder="Cable reseated, counters still for 20 min" error={error?.field("reason")} />
+        </>
+      )}
+    </VerbForm>
+  );
+}
+
+function IncidentDialog({ node, incident, onClose }: Part & { incident: Incident }) {
+  return (
+    <Dialog
+      title={`Incident ${incident.no}: ${incident.summary}`}
+      lead={incident.state === "open" ? `Open on ${node.name}` : `Closed, on ${node.name}`}
+      onClose={onClose}
+      narrow
+      buttons={
+        <>
+          {incident.state === "open" && (
+            <Button disabled={lacks("incident.write", "Closing")} onClick={() => openDialog("close", { incident: incident.id })}>
+              Close incident {incident.no}…
+            </Button>
+          )}
+          <Button kind="primary" onClick={onClose}>
+            Close
+          </Button>
+        </>
+      }
+    >
+      <div class="pad stack">
+        {incident.evidence.length ? <Evidence lines={incident.evidence} label="Evidence lines" /> : <p class="t3">No line was kept.</p>}
+        {incidentFacts(incident)}
+      </div>
+    </Dialog>
+  );
+}
+
+function WithIncident({ node, id, close, onClose }: Part & { id: string; close: boolean }) {
+  const live = useQuery<Incident>(`/incidents/${id}`, { events: (type, event) => type.startsWith("incident.") && event.node_id === node.id });
+  const incident = live.data.value;
+  if (!incident) {
+    return (
+      <Dialog title="Incident" onClose={onClose} narrow buttons={<Button onClick={onClose}>Close</Button>}>
+        <div class="pad">{live.error.value ? <ErrorNote error={live.error.value} what="This incident" query={live as Query<unknown>} /> : <Skeleton rows={4} label="the incident" />}</div>
+      </Dialog>
+    );
+  }
+  return close ? <CloseForm node={node} incident={incident} onClose={onClose} /> : <IncidentDialog node={node} incident={incident} onClose={onClose} />;
+}
+
+/** The dialog that the address names, if it is one of a node. */
+export function NodeDialogs({ node }: { node: NodeDetail }) {
+  const { name, incident } = dialogNow();
+  const part = { node, onClose: closeDialog };
+  switch (name) {
+    case "cordon":
+      return <CordonForm {...part} />;
+    case "request":
+      return <RequestForm {...part} />;
+    case "report":
+      return <ReportForm {...part} />;
+    case "close":
+    case "incident":
+      return incident ? <WithIncident key={`${name} ${incident}`} {...part} id={incident} close={name === "close"} /> : null;
+    default:
+      return null;
+  }
+}
+

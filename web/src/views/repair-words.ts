@@ -1,0 +1,202 @@
+/* A repair in words: what it is, why it is there, how it went, and what its plan touches. */
+import { action, count, counted, sentence } from "../format";
+import { parse, span } from "../time";
+import type { NodeDetail, Plan, Repair, RepairState, RepairStep } from "../types";
+import type { Consequence, Weight } from "../ui/records";
+
+export type Told = Pick<Repair, "action" | "node_name" | "state" | "reason">;
+
+/** "Failover gpu-17-03". */
+export function title(repair: Pick<Repair, "action" | "node_name">): string {
+  return `${sentence(action(repair.action))} ${repair.node_name}`;
+}
+
+export const RUNNING: readonly RepairState[] = ["approved", "cordoning", "draining", "acting", "rejoining", "verifying"];
+/** Nothing irreversible has been done yet. */
+export const CANCELLABLE: readonly RepairState[] = ["proposed", "approved", "cordoning", "draining"];
+export const ENDED: readonly RepairState[] = ["succeeded", "failed", "rejected", "cancelled", "resolved"];
+
+/** Why it is there: the fault, or what the person wrote. The reason of an ended one tells how it ended. */
+export function why(repair: Repair): string {
+  const proposed = repair.steps.find((step) => step.state === "proposed")?.detail;
+  return proposed || repair.plan?.evidence[0]?.summary || repair.reason || `Asked for by ${repair.requested_by}`;
+}
+
+export function byMuster(name: string | null): boolean {
+  return name === null || name === "muster";
+}
+
+/** "by S. Tanaka"; automation speaks as muster. */
+export function decidedBy(repair: Repair): string {
+  if (repair.decided_by) {
+    return byMuster(repair.decided_by) ? "automatic" : repair.decided_by;
+  }
+  return repair.state === "resolved" ? "nobody: the fault went away" : "muster";
+}
+
+/** How long from the decision to the end; null while it is open or when nothing was decided. */
+export function took(repair: Repair): string | null {
+  const from = parse(repair.decided_at) ?? parse(repair.created_at);
+  const to = parse(repair.ended_at);
+  return from === null || to === null ? null : span(to - from);
+}
+
+const STEP_NAMES: Partial<Record<RepairState, string>> = {
+  cordoning: "Cordon",
+  draining: "Drain",
+  acting: "Act",
+  rejoining: "Rejoin",
+  verifying: "Verify",
+};
+export const WORK = Object.keys(STEP_NAMES) as RepairState[];
+
+export function stepName(state: RepairState): string {
+  return STEP_NAMES[state] ?? sentence(state);
+}
+
+/** The last step of the work that was begun. */
+export function lastWork(repair: Repair): RepairStep | null {
+  return [...repair.steps].reverse().find((step) => WORK.includes(step.state)) ?? null;
+}
+
+/** What the server wrote about the end, without saying the state twice. */
+function tail(repair: Repair): string {
+  const end = [...repair.steps].reverse().find((step) => step.state === repair.state)?.detail || repair.reason || "";
+  return end.replace(new RegExp(`^${repair.state} by `, "i"), "by ");
+}
+
+/** "Failed at Verify: remap failure is still there". */
+export function outcome(repair: Repair): string {
+  const last = lastWork(repair);
+  const more = tail(repair);
+  switch (repair.state) {
+    case "succeeded":
+      return "Succeeded";
+    case "failed":
+      return `Failed${last ? ` at ${stepName(last.state)}` : ""}${more ? `: ${more}` : ""}`;
+    case "rejected":
+    case "cancelled":
+      return `${sentence(repair.state)}${more ? (more.startsWith("by ") ? ` ${more}` : `: ${more}`) : ""}`;
+    case "resolved":
+      return "Resolved: the fault went away first";
+    case "unknown":
+      return `Unknown${more ? `: ${more}` : ": the outcome could not be seen"}`;
+    default:
+      return sentence(repair.state);
+  }
+}
+
+export const OUTCOME_WEIGHT: Partial<Record<RepairState, Weight>> = {
+  succeeded: "good",
+  resolved: "good",
+  failed: "bad",
+  unknown: "warn",
+};
+
+/** "Right 31 of 34 times in 90 days"; null where nothing is known yet. */
+export function record(plan: Plan): string | null {
+  const rule = plan.rule;
+  if (!rule || !rule.check_id) {
+    return null;
+  }
+  return rule.total > 0 ? `right ${count(rule.right)} of ${counted(rule.total, "time")} in ${rule.days} days` : `not tried yet in ${rule.days} days`;
+}
+
+export function shortHash(hash: string): string {
+  return hash.slice(0, 4);
+}
+
+function place(plan: Plan): string | null {
+  const { rack, leaf } = plan.domain;
+  return [rack && `rack ${rack}`, leaf].filter(Boolean).join(" or ") || null;
+}
+
+function job(plan: Plan, node: Pick<NodeDetail, "gpu_util_ratio" | "gpus" | "latest"> | null): Consequence {
+  const subject = "Running job";
+  if (plan.jobs.length > 0) {
+    return { subject, weight: "bad", fact: `${counted(plan.jobs.length, "job")} on this node ${plan.jobs.length === 1 ? "ends" : "end"}` };
+  }
+  const fact = "Not known: no scheduler tells Muster what runs here";
+  if (node === null) {
+    return { subject, weight: "neutral", fact };
+  }
+  const busy = node.gpu_util_ratio;
+  const cpu = Math.round((node.latest?.cpu_ratio ?? 0) * 100);
+  const detail =
+    node.gpus.length === 0
+      ? `Its CPUs are ${cpu} % busy now.`
+      : busy === null
+        ? "Its use cannot be read now."
+        : busy >= 0.01
+          ? `Its GPUs are ${Math.round(busy * 100)} % busy now: what runs there ends.`
+          : "Its GPUs are idle now.";
+  return { subject, weight: busy !== null && busy < 0.01 ? "neutral" : "warn", fact, detail };
+}
+
+function data(plan: Plan): Consequence {
+  return plan.loses
+    ? { subject: "Data", weight: "bad", fact: plan.loses.replace(/\.$/, ""), detail: plan.keeps }
+    : { subject: "Data", weight: "good", fact: "Nothing on its disks is lost", detail: plan.keeps };
+}
+
+function capacity(plan: Plan): Consequence {
+  const { healthy_before: before, healthy_after: after, nodes } = plan.capacity;
+  const subject = "Capacity";
+  const about = `about ${span(plan.seconds_expected * 1000)}`;
+  if (plan.action === "remove") {
+    return { subject, weight: "warn", fact: `${counted(nodes - 1, "node")} stay in the cluster`, detail: `${counted(after, "healthy node")} after it.` };
+  }
+  if (after < before) {
+    return { subject, weight: "warn", fact: `Healthy nodes fall from ${count(before)} to ${count(after)} for ${about}` };
+  }
+  return { subject, weight: "good", fact: `${counted(after, "healthy node")} ${after === 1 ? "stays" : "stay"}; ${count(after + 1)} when it is back, in ${about}`, detail: `of ${counted(nodes, "node")} in the cluster` };
+}
+
+function domain(plan: Plan): Consequence {
+  const subject = "Failure domain";
+  const where = place(plan);
+  const down = plan.domain.others_down;
+  if (where === null) {
+    return { subject, weight: "neutral", fact: "Not known: the node has no rack and no leaf" };
+  }
+  return down === 0
+    ? { subject, weight: "good", fact: `No other node of ${where} is down` }
+    : { subject, weight: "warn", fact: `${counted(down, "other node")} of ${where} ${down === 1 ? "is" : "are"} down`, detail: "The fault may be in what they share." };
+}
+
+/* said elsewhere in the dialog, or above in the same row */
+const SAID_ELSEWHERE = ["no_executor", "not_joined", "concurrency", "budget", "domain"];
+
+function limits(plan: Plan): Consequence {
+  const { running, max_running: most, attempt, attempts_max: attempts, why_not: reasons = [] } = plan.limits;
+  const over = running >= most || attempt > attempts;
+  const others = reasons.filter((one) => !SAID_ELSEWHERE.includes(one.code)).map((one) => one.detail);
+  return {
+    subject: "Limits",
+    weight: over ? "warn" : "good",
+    fact: `${counted(running, "repair")} ${running === 1 ? "runs" : "run"} now, at most ${count(most)} start by themselves`,
+    detail: [`Attempt ${attempt} of ${attempts} in 7 days.`, ...others].join(" "),
+  };
+}
+
+/** Always in the same order; worst first is not the order. changedFrom: rows that differ from that plan are marked. */
+export function consequences(plan: Plan, node: Pick<NodeDetail, "gpu_util_ratio" | "gpus" | "latest"> | null, changedFrom: Plan | null = null): Consequence[] {
+  const made = (one: Plan) => [job(one, node), data(one), capacity(one), domain(one), limits(one)];
+  const before = changedFrom && made(changedFrom);
+  return made(plan).map((item, i) => ({ ...item, changed: before !== null && (before[i]?.fact !== item.fact || before[i]?.detail !== item.detail) }));
+}
+
+/** One line for lists: what hurts, then the rest. */
+export function touches(plan: Plan | null): { strong: string; rest: string } {
+  if (!plan) {
+    return { strong: "", rest: "" };
+  }
+  const { healthy_before: before, healthy_after: after } = plan.capacity;
+  const rest = [
+    plan.action === "remove" && `${counted(plan.capacity.nodes - 1, "node")} stay.`,
+    plan.action !== "remove" && after < before && `Healthy nodes fall to ${count(after)}.`,
+    plan.domain.others_down > 0 && `${counted(plan.domain.others_down, "other node")} near it ${plan.domain.others_down === 1 ? "is" : "are"} down.`,
+    `About ${span(plan.seconds_expected * 1000)}.`,
+  ];
+  return { strong: plan.loses ?? "No data is lost.", rest: rest.filter(Boolean).join(" ") };
+}

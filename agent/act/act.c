@@ -71,6 +71,7 @@ size_t act_results_write(struct act *act, struct buf *out)
     struct enc enc;
 
     enc_init(&enc, out);
+    enc_arr(&enc);
     for (size_t i = 0; i < act->result_count; i++) {
         struct command_result *result = &act->results[i];
 
@@ -84,6 +85,7 @@ size_t act_results_write(struct act *act, struct buf *out)
         enc_obj_end(&enc);
         result->in_report = true;
     }
+    enc_arr_end(&enc);
     return act->result_count;
 }
 

@@ -8,7 +8,6 @@
 #include "server/cursor.h"
 #include "server/encoding.h"
 #include "server/exchange.h"
-#include "server/follow.h"
 #include "server/http.h"
 
 #define COMPRESS_OVER 4096
@@ -164,6 +163,11 @@ static void make_problem(struct exchange *ex)
     const struct err_info *info = err_info(rq->err);
     struct buf text = {0};
     struct enc enc;
+    if (rq->id[0] == '\0') {
+        /* Refused before its headers were read. */
+        struct uuid id = uuid_v7();
+        uuid_format(&id, rq->id);
+    }
     enc_init(&enc, &text);
     enc_obj(&enc);
     write_member(&enc, "type", slug_of(ex, info->code));
@@ -346,14 +350,6 @@ static struct MHD_Response *make_response(struct exchange *ex)
 
 static struct MHD_Response *make_stream(struct exchange *ex);
 
-/* A person's change is on all streams at once; reports come thousands a second and tell for
- * themselves when something happened. */
-static bool changed_something(const struct request *rq)
-{
-    return rq->err == ERR_NONE && rq->route != NULL && strcmp(rq->route->method, "GET") != 0 &&
-           rq->route->perm != PERM_AGENT;
-}
-
 bool exchange_respond(struct exchange *ex)
 {
     struct request *rq = &ex->rq;
@@ -387,9 +383,6 @@ bool exchange_respond(struct exchange *ex)
     add_common_headers(ex, response);
     bool queued = queue(ex, response, rq->status);
     MHD_destroy_response(response);
-    if (changed_something(rq)) {
-        follow_poke(loop_follow(rq->loop));
-    }
     log_debug("%.*s %.*s %d %s", STR_FMT(rq->method), STR_FMT(rq->path), rq->status, rq->id);
     return queued;
 }

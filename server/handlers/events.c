@@ -15,9 +15,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/event_group.h"
 #include "server/exchange.h"
 #include "server/follow.h"
-#include "server/handlers/event_group.h"
 #include "server/metrics.h"
 
 #define STREAMS_MAX 1000 /* a loop: each turn that resumes anything walks all suspended ones */

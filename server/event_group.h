@@ -1,6 +1,6 @@
 /* The event streams of one org on one loop, and what they are fed with. Loop's thread only. */
-#ifndef SERVER_HANDLERS_EVENT_GROUP_H
-#define SERVER_HANDLERS_EVENT_GROUP_H
+#ifndef SERVER_EVENT_GROUP_H
+#define SERVER_EVENT_GROUP_H
 
 #include "server/exchange.h"
 

@@ -1,5 +1,5 @@
 /* The event streams of one org on one loop, and what they are fed with. */
-#include "server/handlers/event_group.h"
+#include "server/event_group.h"
 
 #include <inttypes.h>
 #include <stdio.h>

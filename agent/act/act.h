@@ -30,7 +30,7 @@ void act_close(struct act *act);
 /* An order from an answer to the report with this nonce. */
 void act_order(struct act *act, struct str payload, struct str signature, const char *nonce,
                int64_t now_us);
-/* Writes the results as JSON array members and marks them as being in the report. */
+/* Writes the results as a JSON array and marks them as being in the report; how many there were. */
 size_t act_results_write(struct act *act, struct buf *out);
 /* The report with the marked results was answered (or not): answered ones are forgotten, and an
  * accepted act begins. */

@@ -33,6 +33,11 @@ class Server:
         self.data = Path(data or tempfile.mkdtemp(prefix="muster-e2e-"))
         os.chmod(self.data, 0o755)
         self.port = free_port()
+        # Lines that an earlier run wrote into this kernel's log belong to a boot before.
+        boot_id = self.data / "agent" / "boot_id"
+        if not boot_id.exists():
+            boot_id.parent.mkdir()
+            subprocess.run([ROOT / "script" / "reboot-stand-in", boot_id], check=True)
         self.log = open(self.data / "script.log", "a+")
         self.process = subprocess.Popen(
             ["script/server", "--port", str(self.port), "--data", str(self.data), *options],

@@ -6,11 +6,12 @@
 #include <stddef.h>
 
 /*
- * Listens on "ADDRESS:PORT" with a socket of its own that shares the port (SO_REUSEPORT). port:
- * instead of the text's, 0 = as written. first: refuse when anybody listens there already. -1 with
- * a sentence.
+ * Listens on "ADDRESS:PORT" with a socket of its own that shares the port (SO_REUSEPORT).
+ * wanted_port: instead of the text's, 0 = as written. first: refuse when anybody listens there
+ * already. -1 with a sentence.
  */
-int listener_open(const char *listen_on, int port, bool first, char *error, size_t error_cap);
+int listener_open(const char *listen_on, int wanted_port, bool first, char *error,
+                  size_t error_cap);
 int listener_port(int fd); /* 0 when it cannot be told */
 
 #endif

@@ -181,15 +181,16 @@ static void write_memory(struct buf *out)
     struct str rest;
     struct str part;
     uint64_t pages = 0;
+    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     if (file_read("/proc/self/statm", 256, &statm) != 0) {
         return;
     }
     rest = buf_str(&statm);
-    if (str_split(&rest, ' ', &part) && str_split(&rest, ' ', &part) &&
-        str_parse_u64(part, 0, UINT64_MAX, &pages)) {
+    (void)str_split(&rest, ' ', &part);
+    if (str_split(&rest, ' ', &part) && str_parse_u64(part, 0, UINT64_MAX, &pages)) {
         write_head(out, "process_resident_memory_bytes", "gauge", "Resident memory.");
         buf_printf(out, "process_resident_memory_bytes %llu\n",
-                   (unsigned long long)(pages * (uint64_t)sysconf(_SC_PAGESIZE)));
+                   (unsigned long long)pages * page_bytes);
     }
 }
 

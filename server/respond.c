@@ -23,6 +23,16 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
     }
 }
 
+/* libmicrohttpd takes a plain pointer also where it only reads. */
+static void *borrow(const void *data)
+{
+    const union {
+        const void *as_const;
+        void *plain;
+    } both = {.as_const = data};
+    return both.plain;
+}
+
 static const char *text_of(struct exchange *ex, struct str value)
 {
     return arena_strndup(ex->rq.arena, value.ptr, value.len);
@@ -127,7 +137,9 @@ static const char *slug_of(struct exchange *ex, const char *code)
 {
     char *slug = arena_printf(ex->rq.arena, "/problems/%s", code);
     for (char *at = slug; *at != '\0'; at++) {
-        *at = *at == '_' ? '-' : *at;
+        if (*at == '_') {
+            *at = '-';
+        }
     }
     return slug;
 }
@@ -331,7 +343,7 @@ static struct MHD_Response *make_response(struct exchange *ex)
     struct MHD_Response *response =
         encoding != NULL
             ? MHD_create_response_from_buffer(packed.len, packed.ptr, MHD_RESPMEM_MUST_FREE)
-            : MHD_create_response_from_buffer(rq->answer.len, (void *)(uintptr_t)rq->answer.ptr,
+            : MHD_create_response_from_buffer(rq->answer.len, borrow(rq->answer.ptr),
                                               MHD_RESPMEM_PERSISTENT);
     if (encoding == NULL) {
         buf_free(&packed);
@@ -391,8 +403,8 @@ bool exchange_respond(struct exchange *ex)
 
 struct MHD_Response *respond_make(struct str body, const struct ready_header *headers, size_t count)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        body.len, (void *)(uintptr_t)body.ptr, MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(body.len, borrow(body.ptr), MHD_RESPMEM_PERSISTENT);
     if (response == NULL) {
         abort();
     }

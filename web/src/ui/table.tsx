@@ -114,11 +114,13 @@ export function useWindow(n: number, rowHeight: number): { ref: { current: HTMLE
   return { ref, view: { first: from, end, above: from * rowHeight, below: (n - end) * rowHeight } };
 }
 
-/** Stands for rows that are not drawn; the height is an attribute, since a style would be refused. */
+/** Stands for rows that are not drawn; its height is an attribute, since a style would be refused. */
 export function SpacerRow({ height, columns }: { height: number; columns: number }) {
   return height > 0 ? (
     <tr class="spacer" aria-hidden="true">
-      <td colSpan={columns} height={height} />
+      <td colSpan={columns}>
+        <svg width="1" height={height} />
+      </td>
     </tr>
   ) : null;
 }

@@ -1,7 +1,9 @@
 /* What happened: the strip of events over a day and the list of the newest ones. */
 import type { ComponentChild } from "preact";
 import { Fragment } from "preact";
+import { useSignal } from "@preact/signals";
 import { count, counted } from "../format";
+import { navigate } from "../router";
 import { moment, now, parse, utc } from "../time";
 import type { Event, EventStrip, StripBucket } from "../types";
 import { Mark, type MarkKind } from "../ui/marks";
@@ -57,35 +59,59 @@ function Bar({ bucket, x, width, scale }: { bucket: StripBucket; x: number; widt
   );
 }
 
-/** Each bar leads to the events of its time. href: of the list of events, with since and until. */
+/** Each bar leads to the events of its time, by pointer or by arrow keys and Enter. href: of the list of events. */
 export function Strip({ strip, href }: { strip: EventStrip; href: (since: string, until: string) => string }) {
+  const at = useSignal(-1);
   const since = parse(strip.since) ?? 0;
   const until = parse(strip.until) ?? since + 1;
-  const most = Math.max(1, ...strip.buckets.map(total));
-  const scale = Math.min(UNIT, (HEIGHT - 12) / most);
-  const busiest = strip.buckets.reduce<StripBucket | null>((best, b) => (total(b) > (best ? total(best) : 0) ? b : best), null);
-  const all = strip.buckets.reduce((sum, b) => sum + total(b), 0);
-  const label = busiest
-    ? `${counted(all, "event")} since ${moment(since)}; most from ${moment(parse(busiest.at) ?? 0)}: ${words(busiest)}`
-    : `No event since ${moment(since)}`;
   const step = strip.bucket_seconds * 1000;
+  const filled = strip.buckets.filter((bucket) => total(bucket) > 0);
+  const most = Math.max(1, ...filled.map(total));
+  const scale = Math.min(UNIT, (HEIGHT - 12) / most);
+  const busiest = filled.reduce<StripBucket | null>((best, b) => (total(b) > (best ? total(best) : 0) ? b : best), null);
+  const all = filled.reduce((sum, b) => sum + total(b), 0);
+  const say = (bucket: StripBucket) => `${moment(parse(bucket.at) ?? 0)}: ${words(bucket)}`;
+  const label = busiest ? `${counted(all, "event")} since ${moment(since)}, most at ${say(busiest)}` : `No event since ${moment(since)}`;
+  const open = (bucket: StripBucket) => navigate(href(bucket.at, new Date((parse(bucket.at) ?? 0) + step).toISOString().replace(".000", "")));
+  const current = filled[at.value];
+  const onKey = (event: KeyboardEvent) => {
+    const moves: Record<string, number> = { ArrowRight: at.value + 1, ArrowLeft: at.value < 0 ? filled.length - 1 : at.value - 1, Home: 0, End: filled.length - 1 };
+    const next = moves[event.key];
+    if (next !== undefined && filled.length > 0) {
+      event.preventDefault();
+      at.value = Math.max(0, Math.min(filled.length - 1, next));
+    } else if (event.key === "Enter" && current) {
+      open(current);
+    }
+  };
+  const place = (bucket: StripBucket) => (((parse(bucket.at) ?? since) - since) / (until - since)) * WIDTH;
+  const width = Math.max(2, (step / (until - since)) * WIDTH - 2);
   return (
     <div class="strip">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={label}>
-        <path class="gl zero" d={`M0 ${HEIGHT - 0.5}H${WIDTH}`} />
-        {strip.buckets.map((bucket) => {
-          const at = parse(bucket.at) ?? since;
-          const x = ((at - since) / (until - since)) * WIDTH;
-          const width = Math.max(2, (step / (until - since)) * WIDTH - 2);
-          return total(bucket) ? (
-            <a key={bucket.at} href={href(bucket.at, new Date(at + step).toISOString())} tabIndex={-1} aria-hidden="true">
-              <rect x={x} width={width} height={HEIGHT} fill="transparent" />
-              <Bar bucket={bucket} x={x} width={width} scale={scale} />
-              <title>{`${moment(at)}: ${words(bucket)}`}</title>
-            </a>
-          ) : null;
-        })}
-      </svg>
+      <div
+        class="stripbox"
+        role="slider"
+        tabIndex={0}
+        aria-label={`${label}. Arrow keys go from bar to bar, Enter lists the events of one.`}
+        aria-valuemin={0}
+        aria-valuemax={Math.max(0, filled.length - 1)}
+        aria-valuenow={Math.max(0, at.value)}
+        aria-valuetext={current ? say(current) : label}
+        onKeyDown={onKey}
+        onBlur={() => (at.value = -1)}
+      >
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+          <path class="gl zero" d={`M0 ${HEIGHT - 0.5}H${WIDTH}`} />
+          {filled.map((bucket) => (
+            <g key={bucket.at} class={bucket === current ? "stripbar on" : "stripbar"} onClick={() => open(bucket)}>
+              <rect class="stripback" x={place(bucket) - 1} width={width + 2} height={HEIGHT} />
+              <Bar bucket={bucket} x={place(bucket)} width={width} scale={scale} />
+              <title>{say(bucket)}</title>
+            </g>
+          ))}
+        </svg>
+        {current && <span class="read">{say(current)}</span>}
+      </div>
       <TimeAxis since={since} until={until} steps={6} />
     </div>
   );

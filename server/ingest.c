@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/follow.h"
+#include "server/metrics.h"
 #include "server/node_table.h"
 #include "server/wake.h"
 
@@ -54,16 +55,7 @@ struct ingest {
     struct ingest_options options;
     struct writer writers[INGEST_WRITERS_MAX];
     atomic_bool stopping;
-    atomic_int_least64_t batches;
-    atomic_int_least64_t reports;
-    atomic_int_least64_t events;
-    atomic_int_least64_t failed;
 };
-
-static void count(atomic_int_least64_t *counter, size_t more)
-{
-    atomic_fetch_add_explicit(counter, (int64_t)more, memory_order_relaxed);
-}
 
 /* ------------------------------------------------------------------------------- hand-over */
 
@@ -142,7 +134,7 @@ static void finish_item(struct writer *writer, struct ingest_item *item, enum er
     item->err = err;
     atomic_fetch_sub_explicit(&writer->waiting, 1, memory_order_relaxed);
     if (err != ERR_NONE) {
-        count(&writer->ingest->failed, 1);
+        metrics_add(METRIC_REPORTS_FAILED, 1);
     }
     loop_post_task(item->loop, &item->done);
 }
@@ -186,7 +178,7 @@ static enum err run_batch(struct writer *writer)
         if (err != ERR_NONE) {
             return err;
         }
-        count(&writer->ingest->batches, 1);
+        metrics_add(METRIC_REPORT_BATCHES, 1);
         wake_orgs(writer, units, unit_count);
         for (size_t i = 0; i < unit_count; i++) {
             db_rows_free(units[i].rows);
@@ -222,8 +214,8 @@ static void run_items(struct writer *writer, struct batch_item **sorted, size_t 
     size_t events = batch_events(writer->batch);
     enum err err = run_batch(writer);
     if (err == ERR_NONE) {
-        count(&writer->ingest->reports, item_count);
-        count(&writer->ingest->events, events);
+        metrics_add(METRIC_REPORTS, item_count);
+        metrics_add(METRIC_AGENT_EVENTS, events);
     } else if (err != ERR_UNAVAILABLE && item_count > 1) {
         run_items(writer, sorted, item_count / 2);
         run_items(writer, sorted + item_count / 2, item_count - item_count / 2);
@@ -401,17 +393,4 @@ void ingest_free(struct ingest *ingest)
         (void)close(ingest->writers[i].event_fd);
     }
     free(ingest);
-}
-
-void ingest_stats_read(const struct ingest *ingest, struct ingest_stats *ret_stats)
-{
-    *ret_stats = (struct ingest_stats){
-        .batches = atomic_load(&ingest->batches),
-        .reports = atomic_load(&ingest->reports),
-        .events = atomic_load(&ingest->events),
-        .failed = atomic_load(&ingest->failed),
-    };
-    for (int i = 0; i < ingest->options.writers; i++) {
-        ret_stats->waiting += atomic_load(&ingest->writers[i].waiting);
-    }
 }

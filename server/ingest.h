@@ -2,8 +2,6 @@
 #ifndef SERVER_INGEST_H
 #define SERVER_INGEST_H
 
-#include <stdint.h>
-
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "server/ingest_batch.h"
@@ -46,15 +44,5 @@ void ingest_free(struct ingest *ingest); /* after ingest_stop; NULL is fine */
 
 /* From any loop, without locks. ERR_OVERLOADED when too many wait: then done is not called. */
 enum err ingest_submit(struct ingest *ingest, struct ingest_item *item) MUST_CHECK;
-
-/* For metrics: any thread. */
-struct ingest_stats {
-    int64_t batches; /* transactions that committed */
-    int64_t reports; /* in them */
-    int64_t events;  /* sent in them, repeats included */
-    int64_t failed;  /* reports that were answered with an error */
-    int64_t waiting;
-};
-void ingest_stats_read(const struct ingest *ingest, struct ingest_stats *ret_stats);
 
 #endif

@@ -238,20 +238,20 @@ static void add_state(struct columns *columns, const struct batch_item *item)
     add_i64(columns, 2, report->seq);
     add_uuid(columns, 3, &report->boot_id);
     add_bool(columns, 4, report->ready);
-    for (size_t i = 0; i < METRIC_COUNT; i++) {
+    for (size_t i = 0; i < READING_COUNT; i++) {
         add_metric(columns, 5 + i, report->metrics[i]);
     }
     for (size_t i = 0; i < GPU_COUNT; i++) {
         bool known = report->gpus[i].len > 0;
-        add_raw(columns, 5 + METRIC_COUNT + i, known ? report->gpus[i] : STR("NULL"));
+        add_raw(columns, 5 + READING_COUNT + i, known ? report->gpus[i] : STR("NULL"));
     }
-    add_figures(columns, 5 + METRIC_COUNT + GPU_COUNT, report);
+    add_figures(columns, 5 + READING_COUNT + GPU_COUNT, report);
     columns->rows++;
 }
 
 static void build_state(struct batch *batch, struct batch_item *const *items, size_t count)
 {
-    _Static_assert(5 + METRIC_COUNT + GPU_COUNT + FIGURE_COUNT == STATE_COLUMNS,
+    _Static_assert(5 + READING_COUNT + GPU_COUNT + FIGURE_COUNT == STATE_COLUMNS,
                    "the arguments of ingest_state");
     columns_clear(&batch->state, STATE_COLUMNS);
     for (size_t i = 0; i < count; i++) {

@@ -15,6 +15,7 @@ struct loop_metrics;
 #define METRIC_TABLE(X)                                                                            \
     X(METRIC_REPORTS, "muster_reports_total", "Reports of agents that were committed.")            \
     X(METRIC_REPORT_BATCHES, "muster_report_batches_total", "Batches in which they were written.") \
+    X(METRIC_REPORTS_FAILED, "muster_reports_failed_total", "Reports answered with an error.")     \
     X(METRIC_AGENT_EVENTS, "muster_agent_events_total", "Events in reports that were taken.")
 enum metric {
 #define METRIC_ENUM(sym, name, help) sym,

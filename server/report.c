@@ -85,15 +85,15 @@ static bool skip_value(struct report_reader *reader, enum json_type type)
 static const struct {
     const char *name;
     bool ratio; /* 0..1, kept as permille */
-} metrics[METRIC_COUNT] = {
-    [METRIC_CPU] = {"cpu_ratio", true},
-    [METRIC_MEM] = {"mem_used_mib", false},
-    [METRIC_MEM_TOTAL] = {"mem_total_mib", false},
-    [METRIC_DISK] = {"disk_ratio", true},
-    [METRIC_NET_RX] = {"net_rx_mbps", false},
-    [METRIC_NET_TX] = {"net_tx_mbps", false},
-    [METRIC_FABRIC_RX] = {"fabric_rx_mbps", false},
-    [METRIC_FABRIC_TX] = {"fabric_tx_mbps", false},
+} metrics[READING_COUNT] = {
+    [READING_CPU] = {"cpu_ratio", true},
+    [READING_MEM] = {"mem_used_mib", false},
+    [READING_MEM_TOTAL] = {"mem_total_mib", false},
+    [READING_DISK] = {"disk_ratio", true},
+    [READING_NET_RX] = {"net_rx_mbps", false},
+    [READING_NET_TX] = {"net_tx_mbps", false},
+    [READING_FABRIC_RX] = {"fabric_rx_mbps", false},
+    [READING_FABRIC_TX] = {"fabric_tx_mbps", false},
 };
 
 static int32_t read_metric(struct report_reader *reader, enum json_type type, bool ratio)
@@ -117,10 +117,10 @@ static bool read_metrics(struct report_reader *reader, enum json_type type)
     struct str key = {0};
     while ((type = json_next(&reader->json, &key)) != JSON_END) {
         size_t i = 0;
-        while (i < METRIC_COUNT && !str_eq_c(key, metrics[i].name)) {
+        while (i < READING_COUNT && !str_eq_c(key, metrics[i].name)) {
             i++;
         }
-        if (i < METRIC_COUNT) {
+        if (i < READING_COUNT) {
             reader->report->metrics[i] = read_metric(reader, type, metrics[i].ratio);
         }
         if (!skip_value(reader, type)) {
@@ -374,7 +374,7 @@ enum err report_read(struct arena *arena, struct str body, int64_t received_us,
         .received_us = received_us,
     };
     memset(ret_report, 0, sizeof *ret_report);
-    for (size_t i = 0; i < METRIC_COUNT; i++) {
+    for (size_t i = 0; i < READING_COUNT; i++) {
         ret_report->metrics[i] = REPORT_UNKNOWN;
     }
     json_open(&reader.json, body);

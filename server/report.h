@@ -64,16 +64,16 @@ struct report_reject {
     const char *reason; /* static text */
 };
 
-enum report_metric {
-    METRIC_CPU, /* permille */
-    METRIC_MEM, /* MiB, as all memory */
-    METRIC_MEM_TOTAL,
-    METRIC_DISK,   /* permille */
-    METRIC_NET_RX, /* Mbit/s, as all rates */
-    METRIC_NET_TX,
-    METRIC_FABRIC_RX,
-    METRIC_FABRIC_TX,
-    METRIC_COUNT
+enum report_reading {
+    READING_CPU, /* permille */
+    READING_MEM, /* MiB, as all memory */
+    READING_MEM_TOTAL,
+    READING_DISK,   /* permille */
+    READING_NET_RX, /* Mbit/s, as all rates */
+    READING_NET_TX,
+    READING_FABRIC_RX,
+    READING_FABRIC_TX,
+    READING_COUNT
 };
 
 enum report_gpu {
@@ -111,7 +111,7 @@ struct report {
     int64_t seq;      /* >= 1 */
     struct str nonce; /* base64url, <= 64 characters; empty when there is no usable one */
     bool ready;
-    int32_t metrics[METRIC_COUNT];
+    int32_t metrics[READING_COUNT];
     /* An element of a text[]: "{97,98,NULL}" with its quotes, or NULL; empty = absent. */
     struct str gpus[GPU_COUNT];
     struct report_figures gpu_figures[GPU_COUNT];

@@ -51,11 +51,11 @@ Test(report, readings_keep_their_units)
     cr_assert_eq(r.seq, 7);
     cr_assert(r.ready);
     cr_assert(str_eq_c(r.nonce, "q-_9"));
-    cr_assert_eq(r.metrics[METRIC_CPU], 315);
-    cr_assert_eq(r.metrics[METRIC_MEM], 81234);
-    cr_assert_eq(r.metrics[METRIC_DISK], 1000);
-    cr_assert_eq(r.metrics[METRIC_NET_RX], 12);
-    cr_assert_eq(r.metrics[METRIC_FABRIC_TX], 0);
+    cr_assert_eq(r.metrics[READING_CPU], 315);
+    cr_assert_eq(r.metrics[READING_MEM], 81234);
+    cr_assert_eq(r.metrics[READING_DISK], 1000);
+    cr_assert_eq(r.metrics[READING_NET_RX], 12);
+    cr_assert_eq(r.metrics[READING_FABRIC_TX], 0);
 }
 
 Test(report, what_cannot_be_read_is_unknown_and_never_zero)
@@ -63,7 +63,7 @@ Test(report, what_cannot_be_read_is_unknown_and_never_zero)
     struct report r =
         read_with("\"metrics\":{\"cpu_ratio\":null,\"mem_used_mib\":-1,\"disk_ratio\":1.5,"
                   "\"net_rx_mbps\":\"12\",\"net_tx_mbps\":[1],\"fabric_rx_mbps\":4e9}");
-    for (size_t i = 0; i < METRIC_COUNT; i++) {
+    for (size_t i = 0; i < READING_COUNT; i++) {
         cr_assert_eq(r.metrics[i], REPORT_UNKNOWN, "metric %zu", i);
     }
     cr_assert_eq(r.gpus[GPU_UTIL].len, 0);

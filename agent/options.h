@@ -25,6 +25,9 @@ struct options {
     const char *reboot_program;  /* words separated by blanks; no shell */
     const char *reset_gpu_program;
     const char *deny_file;
+    const char *rack; /* the node's place; "" = not said */
+    const char *leaf;
+    const char *partition;
     const char *log_level;
     int64_t destructive_per_hour;
     int64_t interval_seconds; /* 0 = what the server says */

@@ -12,8 +12,9 @@ struct fault_kind {
     const char *severity;
     const char *action;
     bool node_fault;
-    const char *clears; /* as in docs/agent-protocol.md */
-    bool of_gpu;        /* names one GPU by its PCI address; otherwise the node itself */
+    const char *clears;  /* as in docs/agent-protocol.md */
+    const char *summary; /* {gpu} is filled in */
+    bool of_gpu;         /* names one GPU by its PCI address; otherwise the node itself */
     double rate_per_1000_node_days; /* bench/sim.json names the source of each */
     double cured_by_reboot;         /* share of cases */
     double cured_by_reset;

@@ -472,16 +472,14 @@ static void write_lines(struct enc *enc, const struct sim_event *event)
 static void write_event(struct enc *enc, const struct sim_event *event)
 {
     const struct fault_kind *kind = event->kind;
+    CLEANUP(buf_free) struct buf summary = {0};
     char pci[16] = "";
-    char summary[160];
     if (kind->of_gpu) {
         gpu_pci(event->gpu, pci);
     }
-    (void)snprintf(summary, sizeof(summary), "%s%s%s%s%s", kind->id, kind->of_gpu ? " on GPU " : "",
-                   pci, kind->code[0] != '\0' ? ", code " : "", kind->code);
-    for (char *at = summary; *at != '\0' && at < summary + strlen(kind->id); at++) {
-        *at = *at == '_' ? ' ' : *at;
-    }
+    ptrdiff_t at = str_find(str_of(kind->summary), STR("{gpu}"), 0);
+    buf_printf(&summary, "%.*s%s%s", at < 0 ? 0 : (int)at, kind->summary, at < 0 ? "" : pci,
+               kind->summary + (at < 0 ? 0 : at + 5));
     enc_obj(enc);
     enc_key(enc, "seq");
     enc_i64(enc, event->seq);
@@ -490,7 +488,7 @@ static void write_event(struct enc *enc, const struct sim_event *event)
     const char *const texts[][2] = {
         {"check_id", kind->check_id}, {"code", kind->code},     {"device", pci},
         {"severity", kind->severity}, {"action", kind->action}, {"clears", kind->clears},
-        {"summary", summary},
+        {"summary", summary.ptr},
     };
     for (size_t i = 0; i < COUNTOF(texts); i++) {
         enc_key(enc, texts[i][0]);

@@ -5,6 +5,44 @@ import json
 import sys
 
 
+# What an operator reads; {gpu} is the PCI address.
+SUMMARIES = {
+    "gpu_lost": "GPU {gpu} fell off the bus (Xid 79)",
+    "gpu_pcie_degraded": "GPU {gpu}: PCIe link at x8 of x16",
+    "nvlink_fatal": "GPU {gpu}: fatal NVLink error (Xid 74)",
+    "nvlink5_link_event": "GPU {gpu}: NVLink 5 link event (Xid 149)",
+    "gpu_driver_hang": "GPU {gpu}: context switch time-out (Xid 109)",
+    "gpu_gsp_timeout": "GPU {gpu}: its system processor does not answer (Xid 119)",
+    "gpu_pmu_spi": "GPU {gpu}: power controller read failed (Xid 122)",
+    "hbm_row_remap_pending": "GPU {gpu}: a memory row waits for remapping (Xid 63)",
+    "hbm_contained": "GPU {gpu}: contained memory error (Xid 94)",
+    "hbm_uncontained": "GPU {gpu}: uncontained memory error (Xid 95)",
+    "hbm_row_remap_failure": "GPU {gpu}: row remapping failed (Xid 64)",
+    "sram_uncorrectable": "GPU {gpu}: uncorrectable SRAM error (Xid 48)",
+    "gpu_sdc": "GPU {gpu}: wrong results in a compute test",
+    "gpu_thermal_slowdown": "GPU {gpu}: slowed down by heat",
+    "gpu_hbm_thermal": "GPU {gpu}: memory too hot",
+    "nvswitch_fatal": "NVSwitch: fatal SXid",
+    "fabric_manager_down": "The fabric manager does not run",
+    "driver_mismatch": "Driver and library versions differ",
+    "ib_flap": "InfiniBand port flaps",
+    "ib_down": "InfiniBand port down",
+    "ib_rate_degraded": "InfiniBand port below its rate",
+    "ib_symbol_errors": "InfiniBand symbol errors",
+    "nic_failure": "A network adapter failed",
+    "kernel_lockup": "The kernel reports a soft lockup",
+    "dimm_ue": "Uncorrectable memory error",
+    "dimm_ce_storm": "Many corrected memory errors",
+    "psu_lost": "A power supply failed",
+    "nvme_fault": "An NVMe disk failed",
+    "fs_readonly": "A file system became read-only",
+    "disk_full": "A file system is nearly full",
+    "fs_mount_lost": "A file server does not answer",
+    "oom_global": "Out of memory",
+    "clock_unsync": "The clock is not synchronised",
+}
+
+
 def quote(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", " ") + '"'
 
@@ -28,7 +66,7 @@ def row(kind):
     fields = [
         quote(kind["id"]), quote(expect["check"]), quote(code), quote(expect["severity"]), quote(expect["action"]),
         "true" if expect.get("node_fault") else "false", quote(clears(kind)),
-        "true" if kind.get("scope") == "gpu" else "false", f'{float(kind["rate_per_1000_node_days"])!r}',
+        quote(SUMMARIES[kind["id"]]), "true" if kind.get("scope") == "gpu" else "false", f'{float(kind["rate_per_1000_node_days"])!r}',
         f'{float(cured.get("reboot", 0.5))!r}', f'{float(cured.get("reset_gpu", 0.5))!r}',
         "{" + ", ".join("NULL" if line is None else quote(line) for line in lines) + "}",
     ]
@@ -37,7 +75,8 @@ def row(kind):
 
 def main():
     data = json.load(open(sys.argv[1]))
-    kinds = [k for k in data["kinds"] if k["id"] not in ("host_crash", "host_hang")]
+    # Crashes are the node's silence, and Slurm's kinds need a Slurm: neither is a line an agent reads.
+    kinds = [k for k in data["kinds"] if k["id"] in SUMMARIES]
     with open(sys.argv[2], "w") as out:
         out.write('/* Made from bench/sim.json by bench/gen_faults.py. */\n#include "bench/faults.h"\n\n#include <stddef.h>\n\n')
         out.write("const struct fault_kind fault_kinds[] = {\n" + "\n".join(map(row, kinds)) + "\n};\n")

@@ -94,6 +94,9 @@ struct report_inventory {
     struct str gpu_type;
     struct str host_serial;
     struct str address;
+    struct str rack; /* the node's place, from its own configuration */
+    struct str leaf;
+    struct str partition;
     int64_t cpus;         /* -1 = absent */
     int64_t memory_mib;   /* -1 = absent */
     int64_t booted_at_us; /* 0 = absent */

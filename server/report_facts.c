@@ -166,6 +166,9 @@ static const struct {
     {"gpu_type", offsetof(struct report_inventory, gpu_type)},
     {"host_serial", offsetof(struct report_inventory, host_serial)},
     {"address", offsetof(struct report_inventory, address)},
+    {"rack", offsetof(struct report_inventory, rack)},
+    {"leaf", offsetof(struct report_inventory, leaf)},
+    {"partition", offsetof(struct report_inventory, partition)},
 };
 
 static void read_inventory_scalar(struct report_reader *reader, enum json_type type, struct str key)

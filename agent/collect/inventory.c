@@ -202,6 +202,9 @@ static void build(const struct options *options, const struct readings *readings
         read_line(options_path(options, "/sys/class/dmi/id/product_serial", path, sizeof(path)),
                   &data));
     add_address(&enc);
+    add_text(&enc, "rack", str_of(options->rack));
+    add_text(&enc, "leaf", str_of(options->leaf));
+    add_text(&enc, "partition", str_of(options->partition));
     enc_key(&enc, "cpus");
     enc_i64(&enc, sysconf(_SC_NPROCESSORS_ONLN));
     if (readings->mem_total_mib >= 0) {

@@ -82,7 +82,8 @@ SELECT k.org_id, k.node_id, $4::bytea, k.generation, now() + make_interval(secs 
 RETURNING expires_at;
 
 -- The rare parts of a report, in one commit after its batch. $2 node; inventory $3..$13, NULL = not said; $14 devices, $15
--- collectors and $16 results as JSON arrays, NULL = absent. A command's result counts once: accepted, then done, refused or failed;
+-- collectors and $16 results as JSON arrays, NULL = absent; $17..$19 the node's place as its own configuration says it, which fills
+-- what people left empty. A command's result counts once: accepted, then done, refused or failed;
 -- it also counts after the command expired or was withdrawn, because then it is what happened.
 -- name: agent_facts
 WITH cur AS MATERIALIZED (
@@ -93,7 +94,9 @@ WITH cur AS MATERIALIZED (
      SET agent_version = coalesce($3::text, n.agent_version), kernel = coalesce($4::text, n.kernel), os_image = coalesce($5::text, n.os_image),
          driver_version = coalesce($6::text, n.driver_version), gpu_type = coalesce($7::text, n.gpu_type),
          host_serial = coalesce($8::text, n.host_serial), address = coalesce($9::text, n.address), cpus = coalesce($10::integer, n.cpus),
-         memory_mib = coalesce($11::bigint, n.memory_mib), booted_at = coalesce($12::timestamptz, n.booted_at)
+         memory_mib = coalesce($11::bigint, n.memory_mib), booted_at = coalesce($12::timestamptz, n.booted_at),
+         rack = coalesce(nullif(n.rack, ''), left($17::text, 63), ''), leaf = coalesce(nullif(n.leaf, ''), left($18::text, 63), ''),
+         partition = coalesce(nullif(n.partition, ''), left($19::text, 63), '')
     FROM cur WHERE n.org_id = $1 AND n.id = $2::uuid AND $13::boolean
 ), dev AS MATERIALIZED (
   SELECT d.id, d.type, d.serial, d.index, d.pci, d.model, d.firmware, d.memory_mib

@@ -214,6 +214,9 @@ static enum err store_facts(struct exchange_of_report *ex)
     db_arg_str(&args, arena, report->devices);
     db_arg_str(&args, arena, report->collectors);
     db_arg_str(&args, arena, report->results);
+    db_arg_str(&args, arena, inventory->rack);
+    db_arg_str(&args, arena, inventory->leaf);
+    db_arg_str(&args, arena, inventory->partition);
     return request_query(rq, SQL_AGENT_FACTS, true, &args, on_facts);
 }
 

@@ -8,7 +8,9 @@ r.plan_hash, r.attempt, r.created_at, r.ended_at, r.version
 -- fragment: repair_blocked
 CASE WHEN r.state <> 'proposed' THEN 'Only a proposed repair can be approved; this one is ' || r.state || '.'
      WHEN r.executor IS NULL
-     THEN 'Nothing here can carry out ' || replace(r.action, '_', ' ') || '. Do it by hand, then close the incident.' END
+     THEN 'Nothing here can carry out ' || replace(r.action, '_', ' ') || '. Do it by hand, then close the incident.'
+     WHEN EXISTS (SELECT FROM node n WHERE n.org_id = r.org_id AND n.id = r.node_id AND n.joined_at IS NULL)
+     THEN 'No agent has joined from this node, so nothing can carry it out.' END
 
 -- fragment: repair_steps
 (SELECT coalesce(json_agg(t ORDER BY t.n), '[]'::json)
@@ -68,8 +70,8 @@ WITH seen AS (
 ), verdict AS MATERIALIZED (
   SELECT CASE WHEN r.state <> ALL ($8::text[]) THEN 'state' WHEN $13::text IS NULL THEN 'ok'
               WHEN r.plan_hash <> $13::text OR NOT {{repair_plan_holds}} THEN 'plan'
-              WHEN r.action <> ALL ($14::text[]) THEN 'executor' ELSE 'ok' END AS word
-    FROM cur r JOIN cluster c ON c.org_id = $1 AND c.id = r.cluster_id
+              WHEN r.action <> ALL ($14::text[]) THEN 'executor' WHEN n.joined_at IS NULL THEN 'agent' ELSE 'ok' END AS word
+    FROM cur r JOIN cluster c ON c.org_id = $1 AND c.id = r.cluster_id JOIN node n ON n.org_id = $1 AND n.id = r.node_id
     LEFT JOIN node_latest l ON l.org_id = $1 AND l.node_id = r.node_id
 ), act AS (
   UPDATE repair r
@@ -136,6 +138,7 @@ SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.s
        CASE WHEN s.status IS NOT NULL OR f.id IS NOT NULL THEN NULL
             WHEN v.word = 'plan' THEN 'The plan changed since you saw it. Read the repair again and decide on the new plan.'
             WHEN v.word = 'executor' THEN 'Nothing here can carry out ' || replace(c.action, '_', ' ') || '. Do it by hand, then close the incident.'
+            WHEN v.word = 'agent' THEN 'No agent has joined from this node, so nothing can carry it out.'
             WHEN v.word = 'state' THEN 'This repair is ' || c.state || ', so it cannot be ' || $12::text || '.' END AS detail,
        c.state, s.status IS NOT NULL AS replayed,
        coalesce(f.version, (s.body::json ->> 'version')::bigint, c.version) AS version,

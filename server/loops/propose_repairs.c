@@ -107,7 +107,7 @@ static void write_proposal(struct enc *enc, const struct repair_facts *facts,
     enc_obj_end(enc);
 }
 
-/* The proposal's incidents are gone: it ends by itself. */
+/* The proposal's incidents are gone, or nothing is left to try: it ends by itself. */
 static enum err resolve(struct runner *runner, const struct uuid *org,
                         const struct repair_facts *facts)
 {
@@ -120,7 +120,8 @@ static enum err resolve(struct runner *runner, const struct uuid *org,
     db_arg(&args, from.text);
     db_arg(&args, repair_state_name(repair_event_to(REPAIR_ON_RESOLVE)));
     db_arg_bool(&args, true);
-    db_arg(&args, "Its incidents closed by themselves.");
+    db_arg(&args, facts->wanted < 0 ? "Its incidents closed by themselves."
+                                    : "Nothing is left to try by itself; a person decides.");
     db_arg(&args, NULL);
     db_arg(&args, "repair.resolved");
     db_arg(&args, "info");

@@ -13,7 +13,10 @@
 
 #define ARENA_CAP (64u << 20) /* 256 plans with 20 lines of evidence each need 4 MiB */
 #define IDLE_SHARE 10         /* a full look at most a tenth of the time */
-#define PAUSE_AFTER_ERROR_MS 500
+#define PAUSE_AFTER_ERROR_US 500000
+#define REST_SHARE 3 /* woken again and again: at most a quarter of the time */
+#define REST_MAX_US \
+    500000 /* but a wake never waits longer, so that a fault shows within a second */
 
 struct runner {
     const struct runner_spec *spec;
@@ -214,8 +217,9 @@ static void *run_thread(void *arg)
                 worst = err != 0 ? err : worst;
             }
         }
-        /* Half of the time at most, however often it is woken. */
-        rest(runner, worst != 0 ? PAUSE_AFTER_ERROR_MS * 1000 : clock_mono_us() - begin_us);
+        int64_t pause_us = (clock_mono_us() - begin_us) * REST_SHARE;
+        pause_us = pause_us > REST_MAX_US ? REST_MAX_US : pause_us;
+        rest(runner, worst != 0 ? PAUSE_AFTER_ERROR_US : pause_us);
     }
     return NULL;
 }

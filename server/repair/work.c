@@ -182,7 +182,10 @@ static struct repair_next next_acting(struct arena *arena, const struct repair_w
 
 static bool is_back(const struct repair_work *work, enum watch_result watch)
 {
-    bool effect = work->action == ACTION_RESET_GPU ? watch == WATCH_DONE : work->rebooted;
+    /* A boot does what a reset does; it counts where the agent's word will not come any more. */
+    bool effect = work->action == ACTION_RESET_GPU
+                      ? watch == WATCH_DONE || (work->state == REPAIR_UNKNOWN && work->rebooted)
+                      : work->rebooted;
 
     return effect && work->ready && !work->silent;
 }

@@ -213,7 +213,7 @@ Test(repair_work, a_node_that_does_not_come_back_is_unknown_and_late_evidence_se
     assert_step(&work, REPAIR_ON_REJOINED);
 }
 
-Test(repair_work, a_reset_is_proved_by_the_agents_word_not_by_a_boot)
+Test(repair_work, a_reset_is_proved_by_the_agents_word_and_by_a_boot_only_when_that_was_lost)
 {
     struct repair_work work = work_in(REPAIR_REJOINING);
 
@@ -223,6 +223,9 @@ Test(repair_work, a_reset_is_proved_by_the_agents_word_not_by_a_boot)
     work.rebooted = true;
     assert_waits(&work);
     work.command_state = STR("done");
+    assert_step(&work, REPAIR_ON_REJOINED);
+    work.state = REPAIR_UNKNOWN;
+    work.command_state = STR("sent");
     assert_step(&work, REPAIR_ON_REJOINED);
 }
 

@@ -407,13 +407,13 @@ CREATE TABLE repair (
   version     bigint NOT NULL DEFAULT 1,
   PRIMARY KEY (org_id, id),
   FOREIGN KEY (org_id, node_id) REFERENCES node (org_id, id)
-);
+) WITH (fillfactor = 70);
+-- No index holds the state, so that a step stays on its page (HOT); what is open is found by this one.
 CREATE UNIQUE INDEX repair_open ON repair (org_id, node_id) WHERE ended_at IS NULL;
 CREATE UNIQUE INDEX repair_no ON repair (org_id, no);
 CREATE INDEX repair_cluster ON repair (org_id, cluster_id, created_at DESC, id DESC);
 CREATE INDEX repair_node ON repair (org_id, node_id, created_at DESC, id DESC);
 CREATE INDEX repair_created ON repair (org_id, created_at DESC, id DESC);
-CREATE INDEX repair_due ON repair (state) WHERE ended_at IS NULL;
 
 CREATE TABLE repair_step (
   org_id     uuid NOT NULL,

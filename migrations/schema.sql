@@ -696,7 +696,8 @@ CREATE TABLE muster.repair (
     CONSTRAINT repair_action_check CHECK ((action = ANY (ARRAY['reset_gpu'::text, 'reboot'::text, 'power_cycle'::text, 'reprovision'::text, 'failover'::text, 'remove'::text]))),
     CONSTRAINT repair_comment_check CHECK ((length(comment) <= 4095)),
     CONSTRAINT repair_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'approved'::text, 'cordoning'::text, 'draining'::text, 'acting'::text, 'rejoining'::text, 'verifying'::text, 'unknown'::text, 'succeeded'::text, 'failed'::text, 'rejected'::text, 'cancelled'::text, 'resolved'::text])))
-);
+)
+WITH (fillfactor='70');
 
 ALTER TABLE ONLY muster.repair FORCE ROW LEVEL SECURITY;
 
@@ -1089,10 +1090,6 @@ CREATE INDEX repair_cluster ON muster.repair USING btree (org_id, cluster_id, cr
 -- Name: repair_created; Type: INDEX
 
 CREATE INDEX repair_created ON muster.repair USING btree (org_id, created_at DESC, id DESC);
-
--- Name: repair_due; Type: INDEX
-
-CREATE INDEX repair_due ON muster.repair USING btree (state) WHERE (ended_at IS NULL);
 
 -- Name: repair_no; Type: INDEX
 

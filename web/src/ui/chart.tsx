@@ -4,7 +4,6 @@ import { useSignal } from "@preact/signals";
 import { clock, moment } from "../time";
 import { DRAWN_STEP, drawn, gaps, type Day, type Point } from "../views/history";
 import { TimeAxis } from "./page";
-import { TableFrame } from "./table";
 
 const WIDTH = 340; /* near the width in pixels, so that the hatching keeps its slope */
 const HEIGHT = 88;
@@ -117,7 +116,7 @@ export function HoursTable({ charts, name }: { charts: Pick<ChartProps, "title" 
     return values.length ? format(values.reduce((a, b) => a + b, 0) / values.length) : "no data";
   };
   return (
-    <TableFrame name={name} class="hours">
+    <div class="tw hours" tabIndex={0} role="region" aria-label={`${name}, scrolls`}>
       <table class="tbl">
         <thead>
           <tr>
@@ -148,6 +147,6 @@ export function HoursTable({ charts, name }: { charts: Pick<ChartProps, "title" 
           ))}
         </tbody>
       </table>
-    </TableFrame>
+    </div>
   );
 }

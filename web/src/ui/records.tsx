@@ -13,23 +13,25 @@ function stamp(at: number): string {
 /** Log lines as a machine wrote them; those that opened the incident are tinted. */
 export function Evidence({ lines, label }: { lines: EvidenceLine[]; label: string }) {
   return (
-    <ol class="ev" tabIndex={0} role="group" aria-label={label}>
-      {lines.map((line, i) => {
-        const at = parse(line.at);
-        return (
-          <li key={i} class={line.opened ? "opened" : undefined}>
-            <time class="t3" dateTime={line.at} title={at === null ? undefined : utc(at)}>
-              {at === null ? "" : stamp(at)}
-            </time>
-            <span class="t3">{line.source}</span>
-            <span>
-              {line.text}
-              {line.opened && <span class="vh"> (opened the incident)</span>}
-            </span>
-          </li>
-        );
-      })}
-    </ol>
+    <div class="ev" tabIndex={0} role="region" aria-label={label}>
+      <ol>
+        {lines.map((line, i) => {
+          const at = parse(line.at);
+          return (
+            <li key={i} class={line.opened ? "opened" : undefined}>
+              <time class="t3" dateTime={line.at} title={at === null ? undefined : utc(at)}>
+                {at === null ? "" : stamp(at)}
+              </time>
+              <span class="t3">{line.source}</span>
+              <span>
+                {line.text}
+                {line.opened && <span class="vh"> (opened the incident)</span>}
+              </span>
+            </li>
+          );
+        })}
+      </ol>
+    </div>
   );
 }
 

@@ -250,7 +250,7 @@ function AutoRepair({ node, onDone }: { node: NodeDetail; onDone: (node: NodeDet
   return (
     <>
       {node.auto_repair ? "on for this node" : "off for this node"}{" "}
-      <Button small busy={busy.value} disabled={lacks("node.write", "Changing nodes")} showReason={false} label={`Turn auto-repair ${node.auto_repair ? "off" : "on"}`} onClick={() => void turn()}>
+      <Button small busy={busy.value} disabled={lacks("node.write", "Changing nodes")} showReason={false} label={`Turn ${node.auto_repair ? "off" : "on"} auto-repair`} onClick={() => void turn()}>
         Turn {node.auto_repair ? "off" : "on"}
       </Button>
       <span class="vh" role="status">

@@ -38,7 +38,7 @@ class Server:
         if not boot_id.exists():
             boot_id.parent.mkdir()
             subprocess.run([ROOT / "script" / "reboot-stand-in", boot_id], check=True)
-        self.log = open(self.data / "script.log", "a+")
+        self.log = open(self.data / "script.log", "w")
         self.process = subprocess.Popen(
             ["script/server", "--port", str(self.port), "--data", str(self.data), *options],
             cwd=ROOT, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True)

@@ -128,8 +128,7 @@ def test_maintenance_is_paused_and_ends_by_itself(house):
         is_in(house, agent, "healthy")
 
 
-def test_when_nearly_all_fall_silent_together_nothing_happens_but_unknown(house):
-    """R10"""
+def test_R10_when_nearly_all_fall_silent_together_nothing_happens_but_unknown(house):
     cluster, agents = agents_in(house, "cutoff", 20)
     one = agents[0]
     with Beat(*agents):
@@ -147,8 +146,7 @@ def test_when_nearly_all_fall_silent_together_nothing_happens_but_unknown(house)
         until(lambda: house.sql(f"SELECT count(*) FROM repair WHERE cluster_id = '{cluster}'") == "1")
 
 
-def test_after_a_start_no_node_is_called_down_within_the_grace():
-    """O2"""
+def test_O2_after_a_start_no_node_is_called_down_within_the_grace():
     with Musterd(**SETTINGS, start_grace_seconds=60) as house:
         cluster, agents = agents_in(house, "grace", 200)
         count = lambda state: int(house.sql(f"SELECT count(*) FROM node WHERE cluster_id = '{cluster}' AND state = '{state}'"))

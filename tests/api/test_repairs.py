@@ -194,7 +194,7 @@ def test_a_worse_fault_escalates_the_waiting_proposal_in_place(house):
 
 
 @pytest.mark.parametrize("change", ["boot", "incident", "policy"])
-def test_a_plan_that_changed_between_reading_and_approving_is_refused(house, change):
+def test_R4_a_plan_that_changed_between_reading_and_approving_is_refused(house, change):
     agent = new_node(house)
     repair = proposed(house, agent)
     if change == "boot":  # in one report, before any loop has looked
@@ -209,7 +209,7 @@ def test_a_plan_that_changed_between_reading_and_approving_is_refused(house, cha
     assert commands_of(house, repair) == 0
 
 
-def test_of_fifty_people_who_approve_at_once_one_succeeds(house):
+def test_R4_of_fifty_people_who_approve_at_once_one_succeeds(house):
     agent = new_node(house)
     repair = proposed(house, agent)
     with ThreadPoolExecutor(50) as pool:
@@ -238,7 +238,7 @@ def test_a_node_that_never_takes_the_order_fails_the_repair_and_the_next_rung_is
     assert house.sql(f"SELECT schedulable FROM node WHERE id = '{agent.node_id}'") == "f", "a node with a fault takes no work"
 
 
-def test_an_order_without_an_answer_is_unknown_and_a_person_settles_it(house):
+def test_R3_an_order_without_an_answer_is_unknown_and_a_person_settles_it(house):
     agent = new_node(house)
     with Beat(agent):
         repair = proposed(house, agent)
@@ -252,7 +252,7 @@ def test_an_order_without_an_answer_is_unknown_and_a_person_settles_it(house):
         assert repair_in(house, agent, "proposed")["action"] == "power_cycle"
 
 
-def test_late_evidence_settles_an_unknown_outcome(house):
+def test_R3_late_evidence_settles_an_unknown_outcome(house):
     agent = new_node(house)
     with Beat(agent):
         repair = proposed(house, agent)
@@ -264,7 +264,7 @@ def test_late_evidence_settles_an_unknown_outcome(house):
     assert commands_of(house, repair) == 1
 
 
-def test_a_fault_that_comes_back_after_the_reboot_fails_the_repair(house):
+def test_R16_a_fault_that_comes_back_after_the_reboot_fails_the_repair(house):
     agent = new_node(house)
 
     def reboots_in_vain(agent, payload):
@@ -280,6 +280,36 @@ def test_a_fault_that_comes_back_after_the_reboot_fails_the_repair(house):
         assert house.api("GET", f"/api/v1/repairs/{repair['id']}").json()["state"] == "failed"
         node_is(house, agent, "unhealthy")
     assert len(agent.acted) == 1
+
+
+def test_R6_a_fault_that_came_during_a_repair_is_taken_up_when_that_ends(house):
+    agent = new_node(house)
+
+    def meets_another_fault(agent, payload):
+        agent.event(stream=1, check_id="disk_io", code="", device="nvme0n1", action="reprovision", node_fault=True, clears="person",
+                    summary="The disk nvme0n1 gives I/O errors")
+        reboots(agent, payload)
+
+    with Beat(agent):
+        repair = proposed(house, agent)
+        agent.answer = meets_another_fault
+        assert approve(house, repair).status_code == 200
+        following = repair_in(house, agent, "proposed", seconds=20)
+        assert following["action"] == "reprovision" and following["no"] != repair["no"]
+        assert house.api("GET", f"/api/v1/repairs/{repair['id']}").json()["state"] == "succeeded"
+    assert house.sql(f"SELECT schedulable FROM node WHERE id = '{agent.node_id}'") == "f", "the other fault keeps it out"
+
+
+def test_R5_what_a_boot_ended_while_the_server_was_away_starts_nothing(house):
+    agent = new_node(house)
+    repair = proposed(house, agent)
+    house.kill()
+    agent.boot()
+    house.start()
+    with Beat(agent):
+        ended = repair_in(house, agent, "resolved")
+        node_is(house, agent, "healthy")
+    assert ended["no"] == repair["no"] and len(repairs_of(house, agent)) == 1 and agent.commands == {}
 
 
 def test_a_refusal_of_the_agent_fails_the_repair(house):
@@ -410,7 +440,7 @@ def test_a_boot_during_the_drain_withdraws_the_repair(slow_house):
         until(lambda: house.sql(f"SELECT schedulable FROM node WHERE id = '{agent.node_id}'") == "t")
 
 
-def test_an_approval_that_cannot_begin_in_time_waits_for_a_decision_again(slow_house):
+def test_R5_an_approval_that_cannot_begin_in_time_waits_for_a_decision_again(slow_house):
     house, agent = slow_house, new_node(slow_house)
     house.sql(f"UPDATE cluster SET begin_within_seconds = 1 WHERE id = '{agent.cluster_id}'")
     repair = proposed(house, agent)
@@ -422,7 +452,7 @@ def test_an_approval_that_cannot_begin_in_time_waits_for_a_decision_again(slow_h
 
 
 @pytest.mark.parametrize("moment", ["approved", "draining", "acting", "rejoining", "verifying"])
-def test_a_crash_at_any_step_resumes_and_the_order_is_given_once(slow_house, moment):
+def test_R1_R2_a_crash_at_any_step_resumes_and_the_order_is_given_once(slow_house, moment):
     house, agent = slow_house, new_node(slow_house)
     order = ["approved", "cordoning", "draining", "acting", "rejoining", "verifying", "succeeded"]
 

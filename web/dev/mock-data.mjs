@@ -27,14 +27,14 @@ export function idOf(kind, n) {
 
 /* what is wrong in the large cluster: name -> state, reason, minutes, check, action */
 const FAULTS = {
-  "17-03": ["unhealthy", "GPU 5 off the bus (Xid 79)", 4, "gpu_xid", 79, "failover"],
+  "17-03": ["unhealthy", "GPU 5 off the bus (Xid 79)", 4, "gpu_lost", 79, "failover"],
   "22-14": ["unhealthy", "InfiniBand rail 5 down, mlx5_5", 12, "ib_link", "down", "failover"],
-  "04-22": ["unhealthy", "GPU 2 uncorrectable ECC (Xid 48)", 38, "gpu_xid", 48, "reset_gpu"],
+  "04-22": ["unhealthy", "GPU 2 uncorrectable ECC (Xid 48)", 38, "gpu_ecc", 48, "reset_gpu"],
   "11-30": ["unhealthy", "/data mounted read-only", 65, "fs_readonly", "ro", "reprovision"],
   "29-07": ["unhealthy", "GPU 0 row remap failed", 192, "gpu_row_remap", "failed", "remove"],
-  "08-02": ["repairing", "Reboot: draining", 8, "gpu_xid", 119, "reboot"],
+  "08-02": ["repairing", "Reboot: draining", 8, "gpu_gsp", 119, "reboot"],
   "13-19": ["repairing", "Reprovision: acting", 14, "fs_readonly", "ro", "reprovision"],
-  "26-25": ["repairing", "Reboot: verifying", 6, "gpu_xid", 95, "reboot"],
+  "26-25": ["repairing", "Reboot: verifying", 16, "gpu_ecc", 95, "reboot"],
   "31-01": ["starting", "Acceptance checks run", 11],
   "31-02": ["starting", "Acceptance checks run", 11],
   "32-32": ["pending", "Waits for the host; no agent yet", 110],
@@ -44,10 +44,31 @@ const FAULTS = {
   "19-06": ["unknown", "Agent silent; last seen healthy", 2.7],
 };
 const WARNINGS = ["03-17", "05-04", "09-28", "14-12", "14-13", "18-20", "21-31", "24-06", "27-15"];
-const DEVICES = { "17-03": "GPU 5", "22-14": "mlx5_5", "04-22": "GPU 2", "29-07": "GPU 0", "08-02": "GPU 7", "26-25": "GPU 1" };
+const PCI = ["0000:19:00.0", "0000:3b:00.0", "0000:4c:00.0", "0000:5d:00.0", "0000:9b:00.0", "0000:b7:00.0", "0000:cb:00.0", "0000:db:00.0"];
+const DEVICES = { "17-03": PCI[5], "22-14": "mlx5_5", "04-22": PCI[2], "29-07": PCI[0], "08-02": PCI[7], "26-25": PCI[1] };
+/* what the incident says, where the node's reason is the repair's */
+const FOUND = { "08-02": "GPU 7 stopped answering (Xid 119)", "13-19": "/data mounted read-only", "26-25": "GPU 1 uncontained ECC error (Xid 95)" };
+/* warnings that are open, and faults that are over: [node, check, severity, summary, began minutes ago, lasted minutes, how it ended] */
+const OTHERS = [
+  ["03-17", "gpu_thermal", "warning", "GPU 4 slows down at 87 °C", 95, null, null],
+  ["09-28", "gpu_ecc", "warning", "GPU 6: 2 corrected ECC errors in an hour", 340, null, null],
+  ["17-03", "eth_link", "warning", "eth1 down", 140, null, null],
+  ["17-03", "gpu_lost", "critical", "GPU 5 off the bus (Xid 79)", 12 * 1440 + 22, 31, "Repaired by repair 61. The node booted again and the fault did not come back."],
+  ["17-03", "nic_watchdog", "warning", "eth0: transmit queue timed out", 1320, 60, "No new event for 3600 s."],
+  ["10-05", "kernel_hung_task", "critical", "Task python3 blocked for more than 120 s", 26, 22, "Repaired by repair 107. The node booted again and the fault did not come back."],
+  ["30-09", "gpu_nvlink", "critical", "NVLink 3 of GPU 1 inactive", 910, 12, "The agent reads that the condition is gone."],
+  ["12-12", "ib_link", "critical", "InfiniBand rail 2 down, mlx5_2", 1300, 20, "The agent reads that the condition is gone."],
+  ["20-01", "fs_readonly", "critical", "/scratch mounted read-only", 400, 75, "Repaired by repair 110. The node booted again and the fault did not come back."],
+  ["21-31", "clock", "warning", "Clock 0.8 s off", 610, 45, "The agent reads that the condition is gone."],
+];
 
 const LOGS = {
-  79: ["NVRM: Xid (PCI:0000:b7:00): 79, pid=21904, GPU has fallen off the bus.", "NVRM: GPU at PCI:0000:b7:00: GPU-8d1f53c2-77aa-0e91-b2a0-4c1d9e7f0a63"],
+  79: [
+    "NVRM: Xid (PCI:0000:b7:00): 79, pid=21904, name=python3, GPU has fallen off the bus.",
+    "NVRM: GPU 0000:b7:00.0: GPU has fallen off the bus.",
+    "NVRM: GPU serial number is 1653423005145.",
+    "nvml: device 5 lost (NVML_ERROR_GPU_IS_LOST); sysfs 0000:b7:00.0 absent",
+  ],
   48: ["NVRM: Xid (PCI:0000:5e:00): 48, pid='<unknown>', name=<unknown>, DBE (double bit error) ECC Error", "NVRM: GPU at PCI:0000:5e:00: GPU-1c22d07e-9931-52ab-8af1-b07c6d11e5f8"],
   down: ["mlx5_core 0000:9c:00.0 ibp156s0: Link down", "mlx5_5: port 1: ACTIVE -> DOWN"],
   ro: ["EXT4-fs error (device nvme1n1): ext4_journal_check_start:83: Detected aborted journal", "EXT4-fs (nvme1n1): Remounting filesystem read-only"],
@@ -114,152 +135,237 @@ function makeNode(shape, k, start) {
 
 const ORDER = ["proposed", "cordoning", "draining", "acting", "rejoining", "verifying"];
 
-function makeIncident(cluster, node, no, start) {
-  const [, reason, minutes, check, code, action] = node.fault;
+/* most severe lines open an incident: the first, and what the agent adds of its own */
+function makeLines(code, at) {
+  const texts = LOGS[code] ?? ["the check failed"];
+  return texts.map((text, i) => ({ at: new Date(at + i * 4 + (text.startsWith("nvml") ? 3400 : 0)).toISOString(), source: text.startsWith("nvml") ? "agent" : "kernel", text, opened: i === 0 || text.startsWith("nvml") }));
+}
+
+const CLEAR_RULES = {
+  new_boot: "Clears when the node has booted again and the fault did not return.",
+  event: "Clears when the agent reads that the condition is gone.",
+  quiet: "Clears after 60 min without a new event.",
+  person: "Clears when a person closes it.",
+};
+
+export function makeIncident(cluster, node, no, start, told) {
+  const { check, code = "", severity = "critical", action = "none", summary, minutes, lasted = null, reason = null, lines, device = DEVICES[node.key] ?? "", clears = "new_boot" } = told;
   const at = start - minutes * MINUTE;
-  const lines = (LOGS[code] ?? ["the check failed"]).map((text, i) => ({ at: iso(at + i * 1000), source: "kmsg", text, opened: i === 0 }));
+  const over = lasted === null ? null : iso(at + lasted * MINUTE);
   return {
     id: idOf("incident", no),
     no,
     cluster_id: cluster.id,
     node_id: node.id,
     node_name: node.name,
-    device: DEVICES[node.key] ?? "",
+    device,
     check_id: check,
     code: String(code),
-    severity: "critical",
+    severity,
     action,
-    node_fault: true,
-    clears: "new_boot",
-    quiet_seconds: 600,
-    clear_rule: "Clears after a new boot without the fault for 10 min.",
-    summary: reason,
-    evidence: [{ at: iso(at - 40_000), source: "kmsg", text: "nvidia-nvlink: link 3 recovery requested", opened: false }, ...lines],
+    node_fault: severity === "critical" && action !== "none",
+    clears,
+    quiet_seconds: clears === "quiet" ? 3600 : 0,
+    clear_rule: CLEAR_RULES[clears],
+    summary,
+    evidence: lines ?? [{ at: iso(at - 5_000), source: "kernel", text: "pcieport 0000:b5:01.0: AER: Corrected error received: 0000:b7:00.0", opened: false }, ...makeLines(code, at)],
     count: 1 + Math.floor(chance("count", no) * 4),
     first_at: iso(at),
-    last_at: iso(at + 1000),
-    closed_at: null,
-    close_reason: null,
-    closed_by: null,
+    last_at: over ?? iso(at + 1000),
+    closed_at: over,
+    close_reason: reason,
+    closed_by: over ? "muster" : null,
     note: "",
-    state: "open",
+    state: over ? "closed" : "open",
     repair_id: null,
-    created_at: iso(at),
-    updated_at: iso(at),
     version: 1,
   };
 }
 
-const EXPECTED = { reset_gpu: 120, reboot: 540, power_cycle: 720, reprovision: 2700, failover: 300, remove: 60 };
-const KEEPS = {
-  reset_gpu: "Everything on the node's disks; other GPUs go on.",
-  reboot: "Everything on the node's disks.",
-  reprovision: "Nothing on the node's own disks.",
-  failover: "Nothing on the node's own disks; shared storage is not touched.",
-  remove: "The host as it is; Muster forgets the node.",
+const ACTIONS = {
+  reset_gpu: { seconds: 60, attempts: 2, keeps: "The node stays up and its disks keep their data. Programs that use its GPUs end.", loses: null, how: "The node's agent resets the GPUs named in the evidence." },
+  reboot: { seconds: 420, attempts: 2, keeps: "The disks keep their data. Every program on the node ends.", loses: null, how: "The node's agent restarts the operating system." },
+  power_cycle: { seconds: 600, attempts: 1, keeps: "The disks keep what was flushed to them. Every program on the node ends at once.", loses: null, how: null },
+  reprovision: { seconds: 2700, attempts: 1, keeps: "The node keeps its name, its place and its hardware.", loses: "All data on its local disks is lost.", how: null },
+  failover: { seconds: 1800, attempts: 1, keeps: "A spare node takes over the name and the work.", loses: "Data on the old node's local disks stays behind.", how: "A webhook asks the site's inventory for the spare." },
+  remove: { seconds: 300, attempts: 1, keeps: "The hardware stays where it is.", loses: "The node leaves the cluster, with all data on its local disks.", how: null },
 };
 
-export function makePlan(cluster, node, incident, action, start) {
-  const loses = action === "reprovision" || action === "failover" ? "Everything on /scratch and the operating system disk." : null;
+/** As the server limits repairs: 2 % of the nodes, at most 20, less the more are down. */
+function maxRunning(nodes, down) {
+  const base = Math.min(20, Math.max(1, Math.floor(nodes / 50)));
+  return down * 5 >= nodes ? 0 : Math.ceil(base * (1 - (down * 5) / nodes));
+}
+
+export function makePlan(cluster, node, incidents, action, start) {
+  const info = ACTIONS[action] ?? ACTIONS.reboot;
+  const count = (state) => cluster.nodes.filter((one) => one.state === state).length;
+  const healthy = count("healthy");
+  const down = count("unhealthy") + count("repairing");
+  const others = cluster.nodes.filter((one) => one !== node && one.rack && one.rack === node.rack && ["unhealthy", "repairing", "unknown"].includes(one.state)).length;
+  const first = incidents[0];
   return {
     node: { id: node.id, name: node.name },
     boot_id: "6a1f2c9e-53f0-4d34-9b52-1f0c8e6f4a11",
     action,
-    keeps: KEEPS[action] ?? "",
-    loses,
-    seconds_expected: EXPECTED[action] ?? 600,
-    evidence: incident
-      ? [{ incident_id: incident.id, no: incident.no, check_id: incident.check_id, code: incident.code, device: incident.device, summary: incident.summary, first_at: incident.first_at, count: incident.count, lines: incident.evidence.map((line) => line.text) }]
-      : [],
+    how: info.how,
+    keeps: info.keeps,
+    loses: info.loses,
+    seconds_expected: info.seconds,
+    evidence: incidents.map((one) => ({ incident_id: one.id, no: one.no, check_id: one.check_id, code: one.code, device: one.device, summary: one.summary, first_at: one.first_at, count: one.count, lines: one.evidence })),
     jobs: [],
-    capacity: { healthy_before: 1009, healthy_after: action === "remove" ? 1009 : 1009, nodes: cluster.nodes.length },
-    domain: { rack: node.rack, leaf: node.leaf, others_down: node.rack === "r19" ? 2 : 0 },
-    limits: { running: 3, max_running: 8, attempt: 1, attempts_max: 2 },
-    rule: incident ? { check_id: incident.check_id, right: 31, total: 34, days: 90 } : null,
-    made_at: iso(start - 2 * MINUTE),
+    capacity: { healthy_before: healthy, healthy_after: healthy - (node.state === "healthy" ? 1 : 0), nodes: cluster.nodes.length },
+    domain: { rack: node.rack, leaf: node.leaf, others_down: others },
+    limits: {
+      running: 3,
+      max_running: maxRunning(cluster.nodes.length, down),
+      attempt: 1,
+      attempts_max: info.attempts,
+      why_not: [{ code: "automation_off", detail: "Automation is off: a person decides." }],
+    },
+    rule: { check_id: first?.check_id ?? "", right: first ? 31 : 0, total: first ? 34 : 0, days: 90 },
+    made_at: iso(start - 14_000),
     policy: { healthy_delay_seconds: 600, begin_within_seconds: 1800, rejoin_within_seconds: 1800 },
   };
 }
 
-function makeSteps(state, since, start) {
-  const upTo = ORDER.indexOf(state);
-  return ORDER.slice(1, upTo + 1).map((name, i) => {
-    const from = since + i * 90_000;
-    const last = i === upTo - 1;
-    return { n: i + 1, state: name, detail: last ? "waits for the node" : "", actor: "muster", started_at: iso(Math.min(from, start)), ended_at: last ? null : iso(Math.min(from + 90_000, start)) };
+const STEP_WORDS = {
+  cordoning: "The node takes no new work. No scheduler is known, so nothing is waited for.",
+  draining: "Waiting 120 s for work to end.",
+  acting: "The order was taken; waiting for the node to come back.",
+  rejoining: "The node has booted; its agent looks around.",
+  verifying: "The node is back; watching it for 600 s.",
+};
+const LENGTHS = { cordoning: 2_000, draining: 120_000, acting: 242_000, rejoining: 38_000, verifying: 600_000 };
+
+/* when its steps began, counted back from the present one */
+function makeSteps(repair, upTo, since, ended) {
+  const steps = [{ n: 1, state: "proposed", detail: repair.told, actor: "muster", started_at: repair.created_at, ended_at: repair.decided_at }];
+  if (repair.decided_at) {
+    steps.push({ n: 2, state: "approved", detail: `Approved by ${repair.decided_by}${repair.comment ? `: ${repair.comment}` : "."}`, actor: repair.decided_by, started_at: repair.decided_at, ended_at: repair.decided_at });
+  }
+  const names = ORDER.slice(1, ORDER.indexOf(upTo) + 1);
+  const before = names.slice(0, -1).reduce((sum, name) => sum + LENGTHS[name], 0);
+  let from = since - before;
+  names.forEach((name, i) => {
+    const last = i === names.length - 1;
+    const to = last ? ended : from + LENGTHS[name];
+    steps.push({ n: steps.length + 1, state: name, detail: STEP_WORDS[name], actor: "muster", started_at: iso(from), ended_at: to === null ? null : iso(to) });
+    from = to ?? from;
   });
+  return steps;
 }
 
-function makeRepair(cluster, node, incident, no, state, start) {
-  const action = node.fault[5];
-  const at = start - node.fault[2] * MINUTE;
-  const open = ORDER.includes(state);
-  const decided = state !== "proposed";
-  const blocked = action === "remove" ? "No executor carries out remove in this cluster yet." : null;
-  return {
+const BLOCKED = { remove: "Nothing here can carry out remove. Do it by hand, then close the incident." };
+
+function makeRepair(cluster, node, incidents, told, start) {
+  const { no, action, state, summary, minutes, upTo = null, worked = 0, ending = null, decider = "S. Tanaka", comment = "" } = told;
+  const created = start - minutes * MINUTE;
+  const decided = state !== "proposed" && state !== "resolved" ? created + 70_000 : null;
+  const open = ORDER.includes(state) || state === "unknown";
+  const ended = open ? null : created + 70_000 + worked * MINUTE;
+  const repair = {
     id: idOf("repair", no),
     no,
     cluster_id: cluster.id,
     node_id: node.id,
     node_name: node.name,
-    incident_id: incident?.id ?? null,
+    incident_id: incidents[0]?.id ?? null,
     action,
     state,
-    state_since: iso(at),
-    deadline_at: state === "proposed" ? null : open ? iso(start + 25 * MINUTE) : null,
-    reason: node.fault[1],
+    state_since: iso(ended ?? (upTo ? start - worked * MINUTE : created)),
+    deadline_at: open && state !== "proposed" && state !== "unknown" ? iso(start + 22 * MINUTE) : null,
+    reason: ending ?? summary,
     requested_by: "muster",
-    decided_by: decided ? "S. Tanaka" : null,
-    decided_at: decided ? iso(at + MINUTE) : null,
-    comment: decided ? "Seen the same on this host in March." : "",
-    plan: makePlan(cluster, node, incident, action, start),
-    plan_hash: `${pad(no.toString(16), 4)}9e107d9d372bb6826bd81d3542a419d6c1d2e3f4a5b6c7d8e9f0a1b2c3d4`.slice(0, 64),
+    decided_by: decided ? decider : null,
+    decided_at: decided ? iso(decided) : null,
+    comment,
+    plan: makePlan(cluster, node, incidents, action, created),
+    plan_hash: `${pad((no * 7919).toString(16), 4)}9e107d9d372bb6826bd81d3542a419d6c1d2e3f4a5b6c7d8e9f0a1b2c3d4`.slice(0, 64),
     attempt: 1,
-    created_at: iso(at),
-    ended_at: open || state === "unknown" ? null : iso(at + 12 * MINUTE),
-    updated_at: iso(at),
+    created_at: iso(created),
+    ended_at: ended === null ? null : iso(ended),
     version: 3,
-    steps: makeSteps(state, at, start),
-    can_approve: state === "proposed" && !blocked,
-    blocked: state === "proposed" ? blocked : "It has been decided.",
+    can_approve: state === "proposed" && !BLOCKED[action],
+    blocked: state === "proposed" ? (BLOCKED[action] ?? null) : `Only a proposed repair can be approved; this one is ${state}.`,
+    told: summary,
   };
+  repair.plan.made_at = iso(state === "proposed" ? start - 14_000 : created);
+  repair.steps = makeSteps(repair, upTo, open ? start - worked * MINUTE : (ended ?? start) - 600_000, open && state !== "unknown" ? null : (ended ?? start));
+  if (!open || state === "unknown") {
+    repair.steps.push({ n: repair.steps.length + 1, state, detail: ending ?? "", actor: state === "rejected" || state === "cancelled" ? decider : "muster", started_at: repair.state_since, ended_at: repair.ended_at });
+  }
+  delete repair.told;
+  return repair;
 }
 
+/* node, action, state, proposed minutes ago, minutes of work, why, last step, how it ended */
 const HISTORY = [
-  ["10-05", "reboot", "succeeded", 20],
-  ["04-22", "reset_gpu", "failed", 55],
-  ["15-11", "reboot", "unknown", 95],
-  ["20-01", "reprovision", "succeeded", 340],
-  ["02-18", "failover", "rejected", 700],
-  ["30-09", "reset_gpu", "resolved", 910],
-  ["12-12", "reboot", "cancelled", 1300],
+  ["10-05", "reboot", "succeeded", 26, 20, "Task python3 blocked for more than 120 s", "verifying", "The fault is gone and stayed away for 600 s."],
+  ["04-22", "reset_gpu", "failed", 80, 26, "GPU 2 uncorrectable ECC (Xid 48)", "verifying", "The fault came back: GPU 2 uncorrectable ECC (Xid 48)."],
+  ["15-11", "reboot", "unknown", 95, 30, "GPU 3 stopped answering (Xid 119)", "acting", "The order was handed out and nothing was heard of it since."],
+  ["20-01", "reprovision", "succeeded", 400, 75, "/scratch mounted read-only", "verifying", "The fault is gone and stayed away for 600 s."],
+  ["02-18", "failover", "rejected", 700, 0, "InfiniBand rail 5 down, mlx5_5", null, "Rejected by M. Okafor: the cable is being changed today"],
+  ["30-09", "reset_gpu", "resolved", 910, 0, "NVLink 3 of GPU 1 inactive", null, "Its incidents closed before anything was done."],
+  ["12-12", "reboot", "cancelled", 1300, 3, "InfiniBand rail 2 down, mlx5_2", "draining", "Cancelled by J. Lindqvist: leaf-06 came back"],
 ];
 
+function addOthers(cluster, start, numbers) {
+  for (const [key, check, severity, summary, minutes, lasted, reason] of OTHERS) {
+    const node = cluster.nodes.find((one) => one.key === key);
+    if (!node) {
+      continue;
+    }
+    const lines = [{ at: iso(start - minutes * MINUTE), source: check.startsWith("gpu") ? "agent" : "kernel", text: summary, opened: true }];
+    const incident = makeIncident(cluster, node, numbers.incident++, start, { check, severity, action: severity === "critical" ? "reboot" : "none", summary, minutes, lasted, reason, lines, device: "", clears: severity === "critical" ? "new_boot" : "quiet" });
+    cluster.incidents.push(incident);
+    if (lasted === null && node.incident_id === null) {
+      node.incident_id = incident.id;
+    }
+  }
+}
+
+const UNDER_WAY = { "08-02": ["draining", 1.2, "Seen the same on this host in March."], "13-19": ["acting", 11, "Node is idle."], "26-25": ["verifying", 6, "Pending row remap."] };
+const WAITING = ["17-03", "22-14", "29-07"];
+
 function addFaults(cluster, start, numbers) {
+  addOthers(cluster, start, numbers);
   for (const node of cluster.nodes) {
     if (!node.fault?.[5]) {
       continue;
     }
-    const incident = makeIncident(cluster, node, numbers.incident++, start);
+    const [, reason, minutes, check, code, action] = node.fault;
+    const summary = FOUND[node.key] ?? reason;
+    const incident = makeIncident(cluster, node, numbers.incident++, start, { check, code, action, summary, minutes });
     cluster.incidents.push(incident);
     node.incident_id = incident.id;
-    const running = { "08-02": "draining", "13-19": "acting", "26-25": "verifying" }[node.key];
-    const state = running ?? (["17-03", "22-14", "29-07"].includes(node.key) ? "proposed" : null);
-    if (state) {
-      const repair = makeRepair(cluster, node, incident, numbers.repair++, state, start);
+    const under = UNDER_WAY[node.key];
+    if (under || WAITING.includes(node.key)) {
+      const told = { no: numbers.repair++, action, summary, minutes: minutes - 0.05, state: under?.[0] ?? "proposed", upTo: under?.[0] ?? null, worked: under?.[1] ?? 0, comment: under?.[2] ?? "" };
+      const repair = makeRepair(cluster, node, [incident], told, start);
       cluster.repairs.push(repair);
       node.repair_id = repair.id;
       incident.repair_id = repair.id;
     }
   }
-  for (const [key, action, state, minutes] of HISTORY) {
+  for (const [key, action, state, minutes, worked, summary, upTo, ending] of HISTORY) {
     const node = cluster.nodes.find((one) => one.key === key);
-    const past = { ...node, fault: [state, node.fault?.[1] ?? "GPU 3 stopped answering (Xid 119)", minutes, "gpu_xid", 119, action] };
-    const repair = makeRepair(cluster, past, null, numbers.repair++, state, start);
-    repair.steps = state === "rejected" || state === "resolved" ? [] : makeSteps("verifying", start - minutes * MINUTE, start).map((step) => ({ ...step, ended_at: step.ended_at ?? repair.ended_at }));
-    repair.blocked = "It has ended.";
+    if (!node) {
+      continue;
+    }
+    const decider = state === "rejected" ? "M. Okafor" : state === "cancelled" ? "J. Lindqvist" : "S. Tanaka";
+    const incident = cluster.incidents.find((one) => one.node_id === node.id && one.summary === summary);
+    const repair = makeRepair(cluster, node, incident ? [incident] : [], { no: numbers.repair++, action, state, summary, minutes, worked, upTo, ending, decider }, start);
     cluster.repairs.push(repair);
+    if (repair.ended_at === null) {
+      node.repair_id = repair.id;
+    }
+    if (incident && !incident.repair_id) {
+      incident.repair_id = repair.id;
+    }
   }
+  cluster.incidents.sort((a, b) => b.first_at.localeCompare(a.first_at));
+  cluster.repairs.sort((a, b) => b.created_at.localeCompare(a.created_at));
 }
 
 function makeEvents(cluster, start) {
@@ -487,11 +593,15 @@ export function stripOf(cluster, since, until, n) {
   return { since: iso(since), until: iso(until), bucket_seconds: bucket, buckets };
 }
 
+const repairSummary = ({ plan: _, steps: __, can_approve: ___, blocked: ____, ...summary }) => summary;
+
 export function nodeDetail(cluster, node, world) {
   const model = cluster.config.gpu_type ? `NVIDIA ${cluster.config.gpu_type}` : null;
   const lost = node.key === "17-03" ? 5 : -1;
   const incidents = cluster.incidents.filter((one) => one.node_id === node.id && one.state === "open");
   const { fault, silent, k, key, ...summary } = node;
+  const faulty = (i) => incidents.find((one) => one.device === PCI[i]);
+  const repair = cluster.repairs.find((one) => one.id === node.repair_id && one.ended_at === null);
   return {
     ...summary,
     cluster_id: cluster.id,
@@ -508,13 +618,13 @@ export function nodeDetail(cluster, node, world) {
     cpus: node.gpus ? 192 : 2,
     memory_mib: node.mem_total_mib,
     gpus_expected: node.gpus,
-    auto_repair: true,
+    auto_repair: node.auto_repair ?? true,
     paused_until: node.state === "paused" ? iso(world.start + 88 * MINUTE) : null,
     paused_by: node.state === "paused" ? "J. Lindqvist" : null,
     joined_at: iso(world.start - 90 * DAY),
     created_at: iso(world.start - 90 * DAY),
     updated_at: node.state_since,
-    version: 7,
+    version: node.version ?? 7,
     latest: { seen_at: node.seen_at, cpu_ratio: node.cpu_ratio, mem_used_mib: node.mem_used_mib, mem_total_mib: node.mem_total_mib, disk_ratio: 0.41, net_rx_mbps: 820, net_tx_mbps: 640, fabric_rx_mbps: node.net_mbps, fabric_tx_mbps: node.net_mbps },
     gpus: Array.from({ length: node.gpus }, (_, i) => {
       const gone = i === lost;
@@ -524,7 +634,7 @@ export function nodeDetail(cluster, node, world) {
         device_id: idOf("device", node.k * 8 + i),
         serial: `16534230${pad(node.k, 4)}${i}`,
         uuid: `GPU-8d1f53c2-77aa-0e91-b2a0-4c1d9e7f${pad(node.k, 3)}${i}`,
-        pci: `0000:${["19", "3b", "4c", "5d", "9b", "b7", "cb", "db"][i] ?? "e0"}:00.0`,
+        pci: PCI[i] ?? "0000:e0:00.0",
         model,
         present: !gone,
         util_ratio: quiet ? null : Math.max(0, Math.min(1, (node.gpu_util_ratio ?? 0) + (chance("gpu", node.k, i) - 0.5) * 0.1)),
@@ -532,8 +642,8 @@ export function nodeDetail(cluster, node, world) {
         mem_total_mib: 81559,
         temp_c: quiet ? null : Math.round((node.gpu_temp_max_c ?? 40) - chance("t", node.k, i) * 6),
         power_w: quiet ? null : Math.round(90 + (node.gpu_util_ratio ?? 0) * 560),
-        state: gone ? "fault" : silent ? "unknown" : node.warning && i === 2 ? "warning" : "ok",
-        incident_id: gone ? (incidents[0]?.id ?? null) : null,
+        state: gone || faulty(i)?.node_fault ? "fault" : faulty(i) || (node.warning && i === 2) ? "warning" : silent ? "unknown" : "ok",
+        incident_id: faulty(i)?.id ?? null,
       };
     }),
     collectors: [
@@ -543,23 +653,38 @@ export function nodeDetail(cluster, node, world) {
       { name: "smart", state: "unknown", reason: "smartctl is not installed", since: iso(world.start - 6 * DAY) },
     ],
     incidents,
-    repair: cluster.repairs.find((one) => one.id === node.repair_id) ?? null,
+    repair: repair ? repairSummary(repair) : null,
     ssh_command: `ssh 10.20.${Math.floor(node.k / 32) + 1}.${(node.k % 32) + 1}`,
   };
 }
 
+/* id, title; the last ones have no source in these clusters */
 const CHECKS = [
-  ["gpu_xid", "GPU errors in the kernel log (Xid)", "passive"],
-  ["gpu_count", "All GPUs are there", "passive"],
-  ["gpu_ecc", "GPU memory errors", "passive"],
-  ["gpu_row_remap", "GPU row remapping", "passive"],
-  ["gpu_thermal", "GPU temperature", "passive"],
-  ["nvlink", "NVLink errors", "passive"],
-  ["ib_link", "InfiniBand links", "passive"],
-  ["fs_readonly", "File systems can be written", "passive"],
-  ["disk_smart", "Disks (SMART)", "passive"],
-  ["clock", "Clock", "passive"],
+  ["gpu_lost", "GPU off the bus"],
+  ["gpu_count", "Number of GPUs"],
+  ["gpu_unresponsive", "GPU driver answers"],
+  ["gpu_xid", "Xid of a GPU"],
+  ["gpu_gsp", "GPU system processor"],
+  ["gpu_ecc", "GPU memory errors"],
+  ["gpu_row_remap", "GPU memory row remapping"],
+  ["gpu_nvlink", "NVLink"],
+  ["gpu_pcie", "PCIe link of a GPU"],
+  ["gpu_thermal", "GPU thermal slowdown"],
+  ["pcie_aer", "PCIe errors"],
+  ["nic_watchdog", "Network adapter"],
+  ["ib_link", "InfiniBand link"],
+  ["eth_link", "Ethernet link"],
+  ["disk_nvme", "NVMe disk"],
+  ["fs_readonly", "Read-only file system"],
+  ["memory_ecc", "Host memory errors"],
+  ["kernel_hung_task", "Blocked task"],
+  ["kernel_panic", "Kernel panic"],
+  ["clock", "Clock"],
+  ["nvswitch_sxid", "SXid of an NVSwitch"],
+  ["fabric_manager", "Fabric manager"],
+  ["slurm_node_state", "Slurm's state of the node"],
 ];
+const NO_SOURCE = ["nvswitch_sxid", "fabric_manager", "slurm_node_state"];
 
 export function checksOf(cluster, since, until, n) {
   const bucket = Math.ceil((until - since) / n / 1000);
@@ -567,16 +692,29 @@ export function checksOf(cluster, since, until, n) {
     const ago = Date.now() - (since + i * bucket * 1000);
     return ago > 13.4 * HOUR && ago < 14.3 * HOUR;
   };
-  const rows = CHECKS.map(([check_id, title, kind]) => {
-    const failing = cluster.incidents.filter((one) => one.check_id === check_id);
-    const first = Math.min(Infinity, ...failing.map((one) => Date.parse(one.first_at)));
+  const rows = CHECKS.map(([check_id, title]) => {
+    const mine = cluster.incidents.filter((one) => one.check_id === check_id);
+    const failed = (one) => one.node_fault || one.severity === "critical";
+    const open = mine.filter((one) => one.state === "open");
+    const silent = NO_SOURCE.includes(check_id) || (check_id.startsWith("gpu") && !cluster.shape.gpusPerNode) || cluster.shape.silent;
     let cells = "";
+    let lost = 0;
     for (let i = 0; i < n; i++) {
-      const end = since + (i + 1) * bucket * 1000;
-      cells += hole(i) ? "." : end > first ? "f" : chance(check_id, i) < 0.02 && cluster.nodes.length > 10 ? "w" : "p";
+      const from = since + i * bucket * 1000;
+      const to = from + bucket * 1000;
+      const here = mine.filter((one) => Date.parse(one.first_at) < to && Date.parse(one.closed_at ?? iso(Date.now())) >= from);
+      lost += here.length;
+      cells += hole(i) || silent ? "." : from > Date.now() ? "." : here.some(failed) ? "f" : here.length ? "w" : "p";
     }
-    const nodes = Math.max(1, cluster.nodes.length);
-    return { check_id, title, kind, cells, passed_ratio: (nodes - failing.length) / nodes, worst: failing.slice(0, 3).map((one) => ({ node_id: one.node_id, name: one.node_name, summary: one.summary })) };
+    const all = Math.max(1, cluster.nodes.length) * n;
+    return {
+      check_id,
+      title,
+      kind: "passive",
+      cells,
+      passed_ratio: silent ? null : (all - lost) / all,
+      worst: open.sort((a, b) => Number(failed(b)) - Number(failed(a))).slice(0, 3).map((one) => ({ node_id: one.node_id, name: one.node_name, summary: one.summary })),
+    };
   });
   return { since: iso(since), until: iso(until), bucket_seconds: bucket, coverage: Array.from({ length: n }, (_, i) => (hole(i) ? "." : "d")).join(""), rows };
 }

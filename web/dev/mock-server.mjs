@@ -8,7 +8,7 @@ import { createReadStream, existsSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { gzipSync } from "node:zlib";
-import { checksOf, historyOf, idOf, iso, makePlan, makeWorld, nodeDetail, ORGS, rollupOf, STATES, stripOf } from "./mock-data.mjs";
+import { checksOf, historyOf, idOf, iso, makeIncident, makePlan, makeWorld, nodeDetail, ORGS, rollupOf, STATES, stripOf } from "./mock-data.mjs";
 
 const DAY = 86_400_000;
 export const CSP =
@@ -169,6 +169,25 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     return page(list.filter((repair) => (states.length === 0 || states.includes(repair.state)) && (open === null || String(isOpen(repair)) === open) && (!url.searchParams.get("node_id") || repair.node_id === url.searchParams.get("node_id"))), url);
   }
 
+  function incidentsOf(url) {
+    const get = (key) => url.searchParams.get(key);
+    const checks = url.searchParams.getAll("check_id");
+    const found = clusters()
+      .flatMap((one) => one.incidents)
+      .filter(
+        (one) =>
+          (!get("cluster_id") || one.cluster_id === get("cluster_id")) &&
+          (!get("node_id") || one.node_id === get("node_id")) &&
+          (!get("state") || one.state === get("state")) &&
+          (checks.length === 0 || checks.includes(one.check_id)) &&
+          (!get("since") || one.closed_at === null || Date.parse(one.closed_at) >= Date.parse(get("since"))) &&
+          (!get("until") || Date.parse(one.first_at) < Date.parse(get("until"))),
+      );
+    return page(found, url);
+  }
+
+  const findIncident = (id) => clusters().flatMap((one) => one.incidents).find((one) => one.id === id) ?? (() => { throw missing(); })();
+
   const range = (url, length = DAY) => {
     const until = Date.parse(url.searchParams.get("until") ?? "") || Date.now();
     return [Date.parse(url.searchParams.get("since") ?? "") || until - length, until];
@@ -193,7 +212,13 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       Object.assign(repair, { decided_by: "Maya Okafor", decided_at: iso(Date.now()), comment: body?.comment ?? "" });
     }
     if (["rejected", "cancelled", "succeeded", "failed"].includes(state)) {
-      repair.ended_at = iso(Date.now());
+      const at = iso(Date.now());
+      const words = state === "rejected" || state === "cancelled" ? `${state[0].toUpperCase()}${state.slice(1)} by Maya Okafor${body?.comment ? `: ${body.comment}` : "."}` : `Settled by Maya Okafor${body?.comment ? `: ${body.comment}` : "."}`;
+      repair.ended_at = at;
+      repair.reason = words;
+      repair.steps = [...repair.steps.map((step) => ({ ...step, ended_at: step.ended_at ?? at })), { n: repair.steps.length + 1, state, detail: words, actor: "Maya Okafor", started_at: at, ended_at: at }];
+      const node = findNode(repair.node_id)[1];
+      node.repair_id = null;
     }
     const type = state === "cordoning" ? "repair.approved" : `repair.${state}`;
     emit({ type, cluster_id: repair.cluster_id, node_id: repair.node_id, node_name: repair.node_name, repair_id: repair.id, actor: "Maya Okafor", summary: `${repair.node_name} ${repair.action} ${state === "cordoning" ? "approved" : state}` });
@@ -212,7 +237,11 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       if (body.plan_hash !== repair.plan_hash) {
         throw new Refusal(409, "plan_changed", "The plan has changed", "Read the new plan and decide again.", { state: repair.state });
       }
-      repair.steps = [{ n: 1, state: "cordoning", detail: "", actor: "muster", started_at: iso(Date.now()), ended_at: null }];
+      const at = iso(Date.now());
+      repair.steps = repair.steps.map((step) => ({ ...step, ended_at: step.ended_at ?? at }));
+      repair.steps.push({ n: repair.steps.length + 1, state: "approved", detail: "Approved by Maya Okafor.", actor: "Maya Okafor", started_at: at, ended_at: at });
+      repair.steps.push({ n: repair.steps.length + 1, state: "cordoning", detail: "The node is taken out of scheduling.", actor: "muster", started_at: at, ended_at: null });
+      repair.deadline_at = iso(Date.now() + 30 * 60_000);
       return moveRepair(repair, "cordoning", body);
     }
     if (verb === "reject") {
@@ -266,18 +295,39 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     ["GET", "/repairs", (_, url) => repairsOf(allRepairs(), url)],
     ["GET", "/repairs/:r", ({ r }) => allRepairs().find((one) => one.id === r) ?? (() => { throw missing(); })()],
     ["POST", "/repairs/:r/:verb", ({ r, verb }, _, body, headers) => decide(allRepairs().find((one) => one.id === r) ?? (() => { throw missing(); })(), verb, body, headers)],
-    ["GET", "/incidents", (_, url) => page(clusters().flatMap((one) => one.incidents).filter((one) => (!url.searchParams.get("node_id") || one.node_id === url.searchParams.get("node_id")) && (!url.searchParams.get("state") || one.state === url.searchParams.get("state"))), url)],
-    ["GET", "/incidents/:i", ({ i }) => clusters().flatMap((one) => one.incidents).find((one) => one.id === i) ?? (() => { throw missing(); })()],
+    ["GET", "/incidents", (_, url) => incidentsOf(url)],
+    ["GET", "/incidents/:i", ({ i }) => findIncident(i)],
+    ["POST", "/nodes/:n/incidents", ({ n }, _, body) => {
+      need("incident.write");
+      if (!body.summary) {
+        throw new Refusal(422, "invalid_fields", "Some fields are not valid", "1 field was refused.", { errors: [{ pointer: "#/summary", code: "required", detail: "is required" }] });
+      }
+      const [one, node] = findNode(n);
+      const lines = [{ at: iso(Date.now()), source: "person", text: `Maya Okafor: ${body.summary}`, opened: true }];
+      const incident = { ...makeIncident(one, node, 300 + one.incidents.length, Date.now(), { check: "reported", severity: body.severity, summary: body.summary, minutes: 0, lines, device: body.device ?? "", clears: "person" }), node_fault: body.node_fault ?? false, count: 1 };
+      one.incidents.unshift(incident);
+      if (incident.node_fault) {
+        Object.assign(node, { state: "unhealthy", reason: body.summary, state_since: iso(Date.now()), incident_id: incident.id });
+      }
+      emit({ type: "incident.opened", severity: body.severity, cluster_id: one.id, node_id: node.id, node_name: node.name, incident_id: incident.id, actor: "Maya Okafor", summary: `${node.name}: ${body.summary}` });
+      return incident;
+    }, 201],
     ["POST", "/incidents/:i/close", ({ i }, _, body) => {
-      const incident = clusters().flatMap((one) => one.incidents).find((one) => one.id === i);
+      need("incident.write");
+      const incident = findIncident(i);
       Object.assign(incident, { state: "closed", closed_at: iso(Date.now()), close_reason: body.reason, closed_by: "Maya Okafor", version: incident.version + 1 });
+      emit({ type: "incident.closed", cluster_id: incident.cluster_id, node_id: incident.node_id, node_name: incident.node_name, incident_id: incident.id, actor: "Maya Okafor", summary: `Incident ${incident.no} closed: ${incident.summary}` });
       return incident;
     }],
     ["GET", "/nodes/:n", ({ n }) => nodeDetail(...findNode(n), world)],
-    ["PATCH", "/nodes/:n", ({ n }, _, body) => {
+    ["PATCH", "/nodes/:n", ({ n }, _, body, headers) => {
       need("node.write");
       const [one, node] = findNode(n);
-      Object.assign(node, body);
+      if (headers["if-match"] !== `"${node.version ?? 7}"`) {
+        throw new Refusal(412, "version_changed", "Somebody changed it meanwhile", "Read it again, then decide.");
+      }
+      Object.assign(node, body, { version: (node.version ?? 7) + 1 });
+      emit({ type: "node.updated", cluster_id: one.id, node_id: node.id, node_name: node.name, actor: "Maya Okafor", summary: `${node.name} was changed: ${Object.keys(body).join(", ")}` });
       return nodeDetail(one, node, world);
     }],
     ["POST", "/nodes/:n/cordon", ({ n }, _, body) => { need("node.write"); return changeNode(...findNode(n), { schedulable: false }, "node.cordoned", "cordoned", body); }],
@@ -288,7 +338,18 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       if (node.repair_id) {
         throw new Refusal(409, "conflict", "The node has an open repair already", "Decide that one first.", { state: "proposed" });
       }
-      const repair = { ...structuredClone(one.repairs[0] ?? {}), id: idOf("repair", 900 + one.repairs.length), no: 900 + one.repairs.length, cluster_id: one.id, node_id: node.id, node_name: node.name, incident_id: null, action: body.action, reason: body.reason, state: "proposed", state_since: iso(Date.now()), created_at: iso(Date.now()), requested_by: "Maya Okafor", decided_by: null, decided_at: null, comment: "", steps: [], ended_at: null, can_approve: true, blocked: null, plan: makePlan(one, node, null, body.action, Date.now()) };
+      if (!body.reason) {
+        throw new Refusal(422, "invalid_fields", "Some fields are not valid", "1 field was refused.", { errors: [{ pointer: "#/reason", code: "required", detail: "is required" }] });
+      }
+      const no = 900 + one.repairs.length;
+      const plan = makePlan(one, node, one.incidents.filter((incident) => incident.node_id === node.id && incident.state === "open" && incident.node_fault), body.action, Date.now());
+      const blocked = ["reset_gpu", "reboot", "failover"].includes(body.action) ? null : `Nothing here can carry out ${body.action.replace("_", " ")}. Do it by hand, then close the incident.`;
+      const at = iso(Date.now());
+      const repair = {
+        id: idOf("repair", no), no, cluster_id: one.id, node_id: node.id, node_name: node.name, incident_id: plan.evidence[0]?.incident_id ?? null, action: body.action, state: "proposed", state_since: at, deadline_at: null,
+        reason: body.reason, requested_by: "Maya Okafor", decided_by: null, decided_at: null, comment: "", plan, plan_hash: `${no.toString(16).padStart(4, "0")}9e107d9d372bb6826bd81d3542a419d6c1d2e3f4a5b6c7d8e9f0a1b2c3d4`, attempt: 1, created_at: at, ended_at: null, version: 1,
+        steps: [{ n: 1, state: "proposed", detail: body.reason, actor: "Maya Okafor", started_at: at, ended_at: null }], can_approve: blocked === null, blocked,
+      };
       one.repairs.unshift(repair);
       node.repair_id = repair.id;
       emit({ type: "repair.proposed", cluster_id: one.id, node_id: node.id, node_name: node.name, repair_id: repair.id, actor: "Maya Okafor", summary: `${node.name} ${body.action} proposed` });
@@ -301,13 +362,20 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       return { at: h.at, gpu_util_ratio: h.gpu_busy_ratio.map((v, i) => (dead(i) && v !== null ? 0 : v)), gpu_mem_ratio: h.gpu_mem_ratio, cpu_ratio: h.cpu_ratio, net_mbps: h.net_mbps };
     }],
     ["GET", "/nodes/:n/transitions", ({ n }, url) => {
-      const [, node] = findNode(n);
-      const [since] = range(url);
-      const items = [{ at: iso(since), state: "healthy", reason: "" }];
+      const [one, node] = findNode(n);
+      const [since, until] = range(url);
+      const changes = one.incidents
+        .filter((incident) => incident.node_id === node.id && incident.node_fault && incident.closed_at)
+        .flatMap((incident) => [
+          { at: incident.first_at, state: "unhealthy", reason: incident.summary },
+          { at: incident.closed_at, state: "healthy", reason: "" },
+        ])
+        .sort((a, b) => a.at.localeCompare(b.at));
       if (node.state !== "healthy") {
-        items.push({ at: node.state_since, state: node.state, reason: node.reason });
+        changes.push({ at: node.state_since, state: node.state, reason: node.reason });
       }
-      return { items };
+      const before = changes.filter((change) => Date.parse(change.at) <= since).pop();
+      return { items: [{ at: iso(since), state: before?.state ?? "healthy", reason: before?.reason ?? "" }, ...changes.filter((change) => Date.parse(change.at) > since && Date.parse(change.at) < until)] };
     }],
     ["GET", "/nodes/:n/devices", ({ n }, url) => {
       const [one, node] = findNode(n);

@@ -74,12 +74,24 @@ async function decide(repair: Repair, verb: string, body: Record<string, unknown
   }
 }
 
+const DOES: Record<string, string> = {
+  reset_gpu: "reset its GPUs",
+  reboot: "reboot it",
+  power_cycle: "cut its power and give it back",
+  reprovision: "set it up anew",
+  failover: "move its name and work to a spare",
+  remove: "take it out of the cluster",
+};
+
 /** How it is done, in one sentence. */
 function lead(repair: Repair): string {
   const plan = repair.plan;
-  const how = plan?.how ?? null;
-  const delay = plan ? span(plan.policy.healthy_delay_seconds * 1000) : "";
-  return `Cordon the node, ${action(repair.action)}, then watch it for ${delay} before it takes work again.${how ? ` ${how}` : ""}`;
+  const does = DOES[repair.action] ?? `${action(repair.action)} it`;
+  if (repair.action === "remove") {
+    return `Drain the node, then ${does}.`;
+  }
+  const watch = plan ? `, watch it for ${span(plan.policy.healthy_delay_seconds * 1000)}` : "";
+  return `Drain the node, ${does}${watch}, return it. ${plan?.how ?? ""}`;
 }
 
 function Why({ repair, plan, changed }: { repair: Repair; plan: Plan; changed: boolean }) {
@@ -121,7 +133,7 @@ function Touches({ repair, plan, node, before }: { repair: Repair; plan: Plan; n
   const made = parse(plan.made_at);
   return (
     <Block title="What it touches" hint={`plan ${shortHash(repair.plan_hash)}${made === null ? "" : `, made ${ago(made)}`}`}>
-      <div ref={box} tabIndex={-1} class="plain">
+      <div ref={box} tabIndex={-1} class="reach">
         <ConsequenceList label="What it touches" items={consequences(plan, node, before)} />
       </div>
     </Block>

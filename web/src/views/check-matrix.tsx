@@ -217,7 +217,7 @@ export function Matrix({ matrix, rows, clusterId }: { matrix: CheckMatrix; rows:
               ...list.map((row) => (
                 <tr key={row.check_id}>
                   <th scope="row">
-                    <button type="button" class="linkish plainlink" onClick={() => setQuery({ q: `check:${row.check_id}` })}>
+                    <button type="button" class="linkish plain" onClick={() => setQuery({ q: `check:${row.check_id}` })}>
                       {row.title}
                     </button>
                   </th>
@@ -237,7 +237,7 @@ export function Matrix({ matrix, rows, clusterId }: { matrix: CheckMatrix; rows:
       <ul class="mobile mxlist">
         {seen.map((row) => (
           <li key={row.check_id}>
-            <button type="button" class="linkish plainlink" onClick={() => setQuery({ q: `check:${row.check_id}` })}>
+            <button type="button" class="linkish plain" onClick={() => setQuery({ q: `check:${row.check_id}` })}>
               {row.title}
             </button>
             <span class="t2 s12">{passed(row.passed_ratio)}</span>

@@ -5,16 +5,17 @@ import { readFilter, wanted, type Filter, type Spec } from "../filter";
 import { count, counted } from "../format";
 import { query, setQuery } from "../router";
 import { useQuery } from "../store";
-import { now, parse, span } from "../time";
+import { now, span } from "../time";
 import type { CheckMatrix, CheckRow, Incident } from "../types";
 import { Segmented, Select } from "../ui/controls";
 import { FilterBar } from "../ui/filter-bar";
 import { Mark } from "../ui/marks";
-import { Nothing, Section, Time } from "../ui/page";
+import { Section, Time } from "../ui/page";
 import { Loaded } from "../ui/states";
 import { Table } from "../ui/table";
 import type { TabProps } from "./cluster";
 import { CellKey, CheckTable, Matrix } from "./check-matrix";
+import { End, lasted } from "./incident-words";
 import { usePaged } from "./paged";
 
 const MINUTE = 60_000;
@@ -95,10 +96,6 @@ function href(incident: Incident): string {
   return `/clusters/${incident.cluster_id}/nodes/${incident.node_id}?dialog=incident&incident=${incident.id}`;
 }
 
-function lasted(incident: Incident): string {
-  return span((parse(incident.closed_at) ?? now.value) - (parse(incident.first_at) ?? 0));
-}
-
 function IncidentTable({ rows, titles }: { rows: Incident[]; titles: Map<string, string> }) {
   const title = (incident: Incident) => titles.get(incident.check_id) ?? incident.check_id;
   return (
@@ -110,13 +107,13 @@ function IncidentTable({ rows, titles }: { rows: Incident[]; titles: Map<string,
         rowKey={(incident) => incident.id}
         columns={[
           { key: "result", head: "Result", class: "nw", cell: (incident) => <Result incident={incident} /> },
-          { key: "check", head: "Check", class: "name", cell: title },
+          { key: "check", head: "Check", cell: (incident) => <span class="name">{title(incident)}</span> },
           { key: "node", head: "Node", class: "nw", cell: (incident) => <a href={`/clusters/${incident.cluster_id}/nodes/${incident.node_id}`}>{incident.node_name}</a> },
-          { key: "why", head: "What was found", class: "t2", cell: (incident) => incident.summary },
+          { key: "why", head: "What was found", class: "t2 why", cell: (incident) => incident.summary },
           { key: "first", head: "Began", number: true, class: "nw", cell: (incident) => <Time iso={incident.first_at} form="moment" /> },
           { key: "lasted", head: "Lasted", number: true, class: "nw", cell: lasted },
           { key: "count", head: "Times", number: true, cell: (incident) => count(incident.count) },
-          { key: "end", head: "End", class: "t2", cell: (incident) => (incident.closed_at ? incident.close_reason || "closed" : <Nothing>open</Nothing>) },
+          { key: "end", head: "End", class: "t2 nw", cell: (incident) => <End incident={incident} /> },
           { key: "no", head: "Incident", number: true, cell: (incident) => <a href={href(incident)}>{incident.no}</a> },
         ]}
       />

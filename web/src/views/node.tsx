@@ -22,6 +22,7 @@ import { Table } from "../ui/table";
 import { ClusterTabs } from "./cluster";
 import { Changes } from "./happened";
 import { MissingPage } from "./missing";
+import { End, lasted } from "./incident-words";
 import { NodeDialogs } from "./node-dialogs";
 import { NodeGpus } from "./node-gpus";
 import { NodeTimeline } from "./node-timeline";
@@ -45,8 +46,12 @@ function sentenceOf(node: NodeDetail): ComponentChild[] {
       )}
     </>,
     node.reason?.replace(/\.$/, "") || (node.state === "healthy" ? use : "no reason given"),
-    !node.schedulable && node.state !== "paused" && <b>takes no new work</b>,
+    !node.schedulable && node.state !== "paused" && node.state !== "repairing" && <b>takes no new work</b>,
   ];
+}
+
+function eventsHref(node: NodeDetail): string {
+  return withQuery(`/clusters/${node.cluster_id}/events`, { q: `node:${node.name}` });
 }
 
 function Actions({ node }: { node: NodeDetail }) {
@@ -78,7 +83,7 @@ function Actions({ node }: { node: NodeDetail }) {
               </button>
             </li>
             <li>
-              <a href={withQuery(`/clusters/${node.cluster_id}/events`, { q: `node:${node.name}` })} onClick={close}>
+              <a href={eventsHref(node)} onClick={close}>
                 All events of this node
               </a>
             </li>
@@ -103,7 +108,7 @@ function OneEvidence({ incident, several }: { incident: Incident; several: boole
         </p>
       )}
       {incident.evidence.length > 0 ? <Evidence lines={incident.evidence} label={`Evidence of ${name}`} /> : <p class="t3 s12">No line was kept.</p>}
-      <p class="s12 t3 row8">
+      <div class="evfoot">
         <span>
           {incident.clear_rule}{" "}
           {incident.count > 1 && (
@@ -113,7 +118,6 @@ function OneEvidence({ incident, several }: { incident: Incident; several: boole
           )}
           {incident.note && `Note: ${incident.note}`}
         </span>
-        <span class="grow" />
         {incident.evidence.length > 0 && (
           <CopyButton small kind="quiet" text={() => asText(incident)}>
             Copy as text
@@ -122,7 +126,7 @@ function OneEvidence({ incident, several }: { incident: Incident; several: boole
         <Button small disabled={lacks("incident.write", "Closing")} showReason={false} label={`Close incident ${incident.no}…`} onClick={() => openDialog("close", { incident: incident.id })}>
           Close incident…
         </Button>
-      </p>
+      </div>
     </div>
   );
 }
@@ -135,11 +139,7 @@ function NodeEvidence({ node }: { node: NodeDetail }) {
   const open = [...node.incidents].sort((a, b) => Number(b.node_fault) - Number(a.node_fault) || Number(b.severity === "critical") - Number(a.severity === "critical") || a.no - b.no);
   const first = open[0];
   if (!first) {
-    return (
-      <Section title="Evidence">
-        <p class="t3">No incident is open.</p>
-      </Section>
-    );
+    return null;
   }
   const shown = all.value ? open : open.slice(0, SHOWN);
   return (
@@ -328,15 +328,9 @@ function nodeFacts(node: NodeDetail, cluster: Cluster | null, onNode: (node: Nod
   ];
 }
 
-function lasted(incident: Incident): string {
-  const from = parse(incident.first_at) ?? 0;
-  return span((parse(incident.closed_at) ?? now.value) - from);
-}
-
 function Incidents({ node }: { node: NodeDetail }) {
   const paged = usePaged<Incident>(withQuery("/incidents", { node_id: node.id, limit: 20 }), { events: (type, event) => type.startsWith("incident.") && event.node_id === node.id });
   const open = (incident: Incident) => openDialog("incident", { incident: incident.id });
-  const end = (incident: Incident): ComponentChildren => (incident.closed_at === null ? <b>open</b> : incident.close_reason || "closed");
   return (
     <Section title="Incidents" hint="open and past, newest first">
       <Loaded query={paged.first} what="The incidents of this node" rows={3}>
@@ -357,17 +351,15 @@ function Incidents({ node }: { node: NodeDetail }) {
                     cell: (incident) => (
                       <span class="st wrap">
                         <Mark kind={incident.closed_at ? "healthy" : incident.node_fault || incident.severity === "critical" ? "unhealthy" : "warning"} label={incident.closed_at ? "Closed" : "Open"} />
-                        <button type="button" class="linkish plainlink" onClick={() => open(incident)}>
+                        <button type="button" class="linkish plain" onClick={() => open(incident)}>
                           {incident.summary}
                         </button>
                       </span>
                     ),
                   },
-                  { key: "check", head: "Check", class: "t2 nw", cell: (incident) => <span class="mono">{incident.check_id}</span> },
                   { key: "first", head: "Began", number: true, class: "nw", cell: (incident) => <Time iso={incident.first_at} form="moment" /> },
                   { key: "lasted", head: "Lasted", number: true, class: "nw", cell: lasted },
-                  { key: "count", head: "Times", number: true, cell: (incident) => count(incident.count) },
-                  { key: "end", head: "End", class: "t2", cell: end },
+                  { key: "end", head: "End", class: "t2", cell: (incident) => <End incident={incident} /> },
                   { key: "no", head: "No.", number: true, cell: (incident) => incident.no },
                 ]}
               />
@@ -381,7 +373,7 @@ function Incidents({ node }: { node: NodeDetail }) {
                         <Time iso={incident.first_at} form="moment" />
                       </span>
                       <span class="sub">
-                        {lasted(incident)} · {end(incident)}
+                        {lasted(incident)} · <End incident={incident} />
                       </span>
                     </button>
                   </li>
@@ -396,12 +388,17 @@ function Incidents({ node }: { node: NodeDetail }) {
   );
 }
 
-function NodeEvents({ node }: { node: NodeDetail }) {
+/** Nothing to tell beside the facts: the events then take the place of the evidence. */
+function calm(node: NodeDetail): boolean {
+  return node.incidents.length === 0;
+}
+
+function NodeEvents({ node, rows }: { node: NodeDetail; rows: number }) {
   const events = useQuery<List<Event>>(withQuery("/events", { node_id: node.id, limit: 30 }), { events: (_, event) => event.node_id === node.id });
   return (
-    <Section title="Events" hint="newest first">
+    <Section title="Events" hint="newest first" end={<a href={eventsHref(node)}>All events</a>}>
       <Loaded query={events} what="The events of this node" rows={4}>
-        {(list) => <Changes events={list.items} rows={20} of={node.name} />}
+        {(list) => <Changes events={list.items} rows={rows} of={node.name} />}
       </Loaded>
     </Section>
   );
@@ -452,7 +449,7 @@ export function NodePage({ params }: ViewProps) {
       <Loaded query={node} what="This node" rows={8}>
         {(one) => (
           <>
-            <div class="cols aside">
+            <div class="cols aside node">
               <div>
                 <NodeTimeline node={one} />
                 <NodeEvidence node={one} />
@@ -463,10 +460,13 @@ export function NodePage({ params }: ViewProps) {
                   <FactList wide facts={nodeFacts(one, cluster, () => void node.read())} />
                 </Section>
               </div>
+              <div>
+                <Incidents node={one} />
+                {calm(one) && <NodeEvents node={one} rows={6} />}
+              </div>
             </div>
             <NodeGpus node={one} />
-            <Incidents node={one} />
-            <NodeEvents node={one} />
+            {!calm(one) && <NodeEvents node={one} rows={20} />}
             <NodeDialogs node={one} />
           </>
         )}

@@ -21,7 +21,7 @@ function Name({ repair, mark }: { repair: Repair; mark: boolean }) {
   return (
     <span class="st">
       {mark && <Mark kind={repair.incident_id ? "unhealthy" : "pending"} {...{ label: repair.incident_id ? "Fault" : "Asked for" }} />}
-      <a class="name" href={`/repairs/${repair.id}`}>
+      <a class="name strong" href={`/repairs/${repair.id}`}>
         {sentence(action(repair.action))}
       </a>
       <a href={nodeHref(repair)}>{repair.node_name}</a>
@@ -109,7 +109,7 @@ function Decided({ repair }: { repair: Repair }) {
     <p class="s12 t3">
       {who}
       {at !== null && ` ${ago(at)}`}
-      {repair.comment ? `, “${repair.comment}”` : ""}.{" "}
+      {repair.comment ? `, “${repair.comment.replace(/\.$/, "")}”` : ""}.{" "}
       {CANCELLABLE.includes(repair.state) && (
         <>
           <button type="button" class="linkish" aria-label={`Cancel… ${title(repair)}`} onClick={() => openDialog("cancel", { repair: repair.id })}>

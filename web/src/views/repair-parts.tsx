@@ -29,6 +29,10 @@ export function lacks(permission: string, doing: string): string | null {
   return may(permission) ? null : `${doing} needs the permission ${permission}. Somebody with the role admin in ${me.value?.org.title || me.value?.org.name} can give it.`;
 }
 
+function lower(text: string): string {
+  return /^[A-Z][a-z]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
+}
+
 function stepDetail(repair: Repair, at: number): ComponentChildren {
   const step = repair.steps[at];
   if (!step) {
@@ -41,7 +45,7 @@ function stepDetail(repair: Repair, at: number): ComponentChildren {
   }
   const deadline = parse(repair.deadline_at);
   const until = deadline === null ? "" : deadline > now.value ? `at most until ${moment(deadline, now.value)}` : `was due at ${clock(deadline)}`;
-  const waits = step.detail?.replace(/\.$/, "").replace(/^The /, "the ") ?? "";
+  const waits = lower(step.detail?.replace(/\.$/, "") ?? "");
   return `${span(now.value - from)}${waits ? `; ${waits}` : ""}${until ? `${waits ? ", " : "; "}${until}` : ""}`;
 }
 

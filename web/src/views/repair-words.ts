@@ -169,12 +169,12 @@ const SAID_ELSEWHERE = ["no_executor", "not_joined", "concurrency", "budget", "d
 
 function limits(plan: Plan): Consequence {
   const { running, max_running: most, attempt, attempts_max: attempts, why_not: reasons = [] } = plan.limits;
-  const over = running >= most || attempt > attempts;
+  const full = running >= most;
   const others = reasons.filter((one) => !SAID_ELSEWHERE.includes(one.code)).map((one) => one.detail);
   return {
     subject: "Limits",
-    weight: over ? "warn" : "good",
-    fact: `${counted(running, "repair")} ${running === 1 ? "runs" : "run"} now, at most ${count(most)} start by themselves`,
+    weight: full || attempt > attempts ? "warn" : "good",
+    fact: full ? `${count(running)} repairs run already, at most ${count(most)} may at once` : `${count(running + 1)} of at most ${count(most)} repairs at once`,
     detail: [`Attempt ${attempt} of ${attempts} in 7 days.`, ...others].join(" "),
   };
 }

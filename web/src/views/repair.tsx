@@ -28,7 +28,7 @@ const WORDS: Partial<Record<Repair["state"], string>> = {
   acting: "is running: act",
   rejoining: "is running: rejoin",
   verifying: "is running: verify",
-  unknown: "ended in an unknown way",
+  unknown: "outcome not known",
 };
 
 function sentenceOf(repair: Repair) {
@@ -73,6 +73,9 @@ function Actions({ repair }: { repair: Repair }) {
 }
 
 function StepLog({ repair }: { repair: Repair }) {
+  if (repair.steps.length === 0) {
+    return <p class="t3">Nothing was done.</p>;
+  }
   return (
     <ol class="log">
       {repair.steps.map((step) => {
@@ -134,7 +137,7 @@ function Body({ repair }: { repair: Repair }) {
             <Outcome repair={repair} />
           </Section>
         ) : null}
-        <Section title="Progress" hint={repair.ended_at ? "" : repair.state === "proposed" ? "begins when it is approved" : "live"}>
+        <Section title="Progress" hint={repair.ended_at ? "" : repair.state === "proposed" ? "begins when it is approved" : repair.state === "unknown" ? "stopped until it is settled" : "live"}>
           <RepairSteps repair={repair} />
         </Section>
         {plan && (

@@ -394,3 +394,39 @@ def refused(port):
     except ConnectionError:
         return True
     return False
+
+
+# ---------------------------------------------------------------- lookups of callers between headers and body
+@pytest.mark.parametrize("pause", [0, 0.3])
+def test_a_caller_that_is_looked_up_keeps_its_body_and_its_connection(server, raw, pause):
+    """Sessions are looked up each time: the connection is parked between the headers and the body."""
+    cookie = f"Cookie: muster_session={server.session()}"
+    for n in range(3):
+        body = b'{"name":"k%d%s"}' % (n, str(time.monotonic_ns()).encode())
+        data = request("POST", "/api/v1/projects", cookie, "Sec-Fetch-Site: same-origin", "Content-Type: application/json", body=body)
+        raw.send(data[:-len(body)])
+        time.sleep(pause)
+        raw.send(body + request("GET", "/api/v1/me", cookie))
+        made = raw.answer()
+        assert made.status == 201, made
+        assert "close" not in made.headers.get("connection", "")
+        assert raw.answer().json()["kind"] == "session"
+
+
+def test_a_bodyless_change_keeps_its_connection(server, raw):
+    cookie = f"Cookie: muster_session={server.session()}"
+    head = [cookie, "Sec-Fetch-Site: same-origin", "Content-Type: application/json"]
+    raw.send(request("POST", f"/api/v1/nodes/{server.add_node('bodyless')}/cordon", *head, "Content-Length: 0"))
+    answer = raw.answer()
+    assert answer.status == 200, answer
+    assert raw.send(HEALTH).answer().status == 200
+    raw.send(request("DELETE", "/api/v1/session", *head))
+    assert raw.answer().status == 204
+    assert raw.send(HEALTH).answer().status == 200
+
+
+def test_a_refused_caller_with_a_body_keeps_its_connection(server, raw):
+    for token in ("mst_unknown", "mst_other"):
+        raw.send(request("POST", "/api/v1/projects", f"Authorization: Bearer {token}", "Content-Type: application/json", body=b'{"name":"x"}'))
+        assert raw.answer().status == 401
+    assert raw.send(HEALTH).answer().status == 200

@@ -9,7 +9,7 @@
 
 #define ALIGNMENT 16
 /* A plain request fits into the first block; later ones double so that big bodies need few. */
-#define FIRST_BLOCK_BYTES ((size_t)4096)
+#define FIRST_BLOCK_BYTES ((size_t)8192)
 #define LARGEST_BLOCK_BYTES ((size_t)256 * 1024)
 
 struct block {

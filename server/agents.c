@@ -8,6 +8,9 @@
 #include "server/config.h"
 #include "server/follow.h"
 
+/* One writer makes batches twice as large as two would: measured at 10,000 reports a second, 17 us
+ * of PostgreSQL a report instead of 20, at the same latency. */
+#define WRITERS 1
 /* Reports on a connection before it is made anew, on average: at 10 s about three hours. */
 #define RECONNECT_MEAN 1024
 
@@ -26,7 +29,7 @@ bool agents_open(char *error, size_t error_cap)
 
 void agents_start(struct follow *follow)
 {
-    const struct ingest_options options = {.writers = INGEST_WRITERS_MAX, .follow = follow};
+    const struct ingest_options options = {.writers = WRITERS, .follow = follow};
     agents.ingest = ingest_new(&options);
     agents.commands = commands_new(config.interval_seconds);
     commands_follow(agents.commands, follow);

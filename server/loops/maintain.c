@@ -3,7 +3,7 @@
 
 #include "server/config.h"
 
-#define PERIOD_MS (10 * 60 * 1000)
+#define PERIOD_MS 600000 /* an anchor is at most so much later than midnight */
 
 static int64_t period_ms(void)
 {

@@ -156,7 +156,7 @@ static enum err take_orgs(struct runner *runner, struct uuid **ret_orgs, size_t 
 
 static enum err run_all(struct runner *runner)
 {
-    CLEANUP(cleanup_free) struct uuid *orgs = NULL;
+    struct uuid *orgs = NULL;
     size_t count = 0;
     int64_t begin_us = clock_mono_us();
     enum err worst = runner->spec->run_global == NULL ? 0 : runner->spec->run_global(runner);
@@ -171,6 +171,7 @@ static enum err run_all(struct runner *runner)
         err = run_org(runner, &orgs[i]);
         worst = err != 0 ? err : worst;
     }
+    free(orgs);
     int64_t end_us = clock_mono_us();
     int64_t pause_us = (end_us - begin_us) * IDLE_SHARE;
     int64_t period_us = runner->spec->period_ms() * 1000;

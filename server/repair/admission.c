@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/cleanup.h"
@@ -44,56 +43,60 @@ int64_t admission_max_running(int64_t nodes, int64_t down)
     return (base * left + whole - 1) / whole;
 }
 
-static void PRINTF_LIKE(4, 5)
-    add(struct admission *admission, enum admission_code code, bool hard, const char *format, ...)
+/* The new reason's text, to be written. */
+static char *add(struct admission *admission, enum admission_code code, bool hard)
 {
     assert(admission->count < ADMIT_CODE_COUNT);
     struct admission_reason *reason = &admission->reasons[admission->count++];
-    va_list args;
 
     reason->code = code;
     reason->hard = hard;
-    va_start(args, format);
-    vsnprintf(reason->text, sizeof reason->text, format, args);
-    va_end(args);
+    return reason->text;
 }
 
-void admission_decide(const struct admission_counters *c, struct admission *ret_admission)
+void admission_decide(const struct admission_counters *counters, struct admission *ret_admission)
 {
+    const struct admission_counters *c = counters;
     struct admission *out = ret_admission;
 
     out->count = 0;
     out->max_running = admission_max_running(c->nodes, c->down);
     if (!c->has_executor) {
-        add(out, ADMIT_NO_EXECUTOR, true, "Nothing here can carry this action out.");
+        (void)snprintf(add(out, ADMIT_NO_EXECUTOR, true), ADMISSION_TEXT_MAX,
+                       "Nothing here can carry this action out.");
     }
     if (!c->node_joined) {
-        add(out, ADMIT_NOT_JOINED, true, "No agent has joined from this node.");
+        (void)snprintf(add(out, ADMIT_NOT_JOINED, true), ADMISSION_TEXT_MAX,
+                       "No agent has joined from this node.");
     }
     if (!c->automation) {
-        add(out, ADMIT_AUTOMATION_OFF, false, "Automation is off: a person decides.");
+        (void)snprintf(add(out, ADMIT_AUTOMATION_OFF, false), ADMISSION_TEXT_MAX,
+                       "Automation is off: a person decides.");
     }
     if (!c->auto_repair) {
-        add(out, ADMIT_NODE_OFF, false, "Automatic repair is switched off for this node.");
+        (void)snprintf(add(out, ADMIT_NODE_OFF, false), ADMISSION_TEXT_MAX,
+                       "Automatic repair is switched off for this node.");
     }
     if (c->running >= out->max_running) {
-        add(out, ADMIT_CONCURRENCY, false,
-            "%" PRId64 " repairs run in this cluster, at most %" PRId64 " may while %" PRId64
-            " of %" PRId64 " nodes are down.",
-            c->running, out->max_running, c->down, c->nodes);
+        (void)snprintf(add(out, ADMIT_CONCURRENCY, false), ADMISSION_TEXT_MAX,
+                       "%" PRId64 " repairs run in this cluster, at most %" PRId64
+                       " may while %" PRId64 " of %" PRId64 " nodes are down.",
+                       c->running, out->max_running, c->down, c->nodes);
     }
     if (c->ended_seconds_ago >= 0 && c->ended_seconds_ago < c->cooldown_seconds) {
-        add(out, ADMIT_COOLDOWN, false,
-            "This node's last repair ended %" PRId64 " s ago; it rests for %" PRId64 " s.",
-            c->ended_seconds_ago, c->cooldown_seconds);
+        (void)snprintf(add(out, ADMIT_COOLDOWN, false), ADMISSION_TEXT_MAX,
+                       "This node's last repair ended %" PRId64 " s ago; it rests for %" PRId64
+                       " s.",
+                       c->ended_seconds_ago, c->cooldown_seconds);
     }
     if (c->attempt > c->attempts_max) {
-        add(out, ADMIT_BUDGET, false,
-            "This would be attempt %" PRId64 " in 7 days; at most %" PRId64 " start by themselves.",
-            c->attempt, c->attempts_max);
+        (void)snprintf(add(out, ADMIT_BUDGET, false), ADMISSION_TEXT_MAX,
+                       "This would be attempt %" PRId64 " in 7 days; at most %" PRId64
+                       " start by themselves.",
+                       c->attempt, c->attempts_max);
     }
     if (c->others_down > 0) {
-        add(out, ADMIT_DOMAIN, false, "%" PRId64 " other nodes of its rack or leaf are down.",
-            c->others_down);
+        (void)snprintf(add(out, ADMIT_DOMAIN, false), ADMISSION_TEXT_MAX,
+                       "%" PRId64 " other nodes of its rack or leaf are down.", c->others_down);
     }
 }

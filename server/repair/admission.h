@@ -34,10 +34,12 @@ enum admission_code {
     ADMIT_CODE_COUNT
 };
 
+#define ADMISSION_TEXT_MAX 160
+
 struct admission_reason {
     enum admission_code code;
-    bool hard;      /* holds a person's approval too */
-    char text[160]; /* sentence */
+    bool hard;                     /* holds a person's approval too */
+    char text[ADMISSION_TEXT_MAX]; /* sentence */
 };
 
 struct admission {

@@ -57,6 +57,7 @@ WITH inc AS MATERIALIZED (
     FROM want w
    WHERE w.state <> w.was OR w.reason <> w.reason_was OR w.warning <> w.warning_was OR w.boot_id IS DISTINCT FROM w.boot_was
       OR (w.ready AND w.ready_was IS NULL)
+   LIMIT 1000 -- the planner takes what follows for a few rows and joins them row by row; the loop comes again
 ), lk AS MATERIALIZED (
   SELECT n.id FROM diff d JOIN node n ON n.id = d.id
    WHERE n.org_id = $1 AND n.state = d.was AND n.boot_id IS NOT DISTINCT FROM d.boot_was ORDER BY n.id FOR NO KEY UPDATE OF n

@@ -6,6 +6,8 @@
 #include "server/repair/fsm.h"
 #include "server/wake.h"
 
+#define DERIVE_ROWS 1000 /* node_derive changes so many at most */
+
 static int64_t period_ms(void)
 {
     return config.loop_period_ms;
@@ -26,10 +28,13 @@ static enum err run(struct runner *runner, const struct uuid *org)
 
     db_arg_bool(&args, in_grace(runner));
     db_arg(&args, working.text);
-    enum err err = runner_exec(runner, SQL_NODE_DERIVE, org, &args, &changed);
-    if (err == 0 && changed > 0) {
-        runner_changed(runner, org, WAKE_STATE);
-    }
+    enum err err;
+    do {
+        err = runner_exec(runner, SQL_NODE_DERIVE, org, &args, &changed);
+        if (err == 0 && changed > 0) {
+            runner_changed(runner, org, WAKE_STATE);
+        }
+    } while (err == 0 && changed >= DERIVE_ROWS && !runner_stopping(runner));
     return err;
 }
 

@@ -459,7 +459,7 @@ static void write_lines(struct enc *enc, const struct sim_event *event)
         enc_key(enc, "at");
         enc_time(enc, event->at_us + (int64_t)i * 4000);
         enc_key(enc, "source");
-        enc_cstr(enc, "simulated");
+        enc_cstr(enc, "sim");
         enc_key(enc, "text");
         enc_str(enc, buf_str(&line));
         enc_key(enc, "opened");
@@ -551,7 +551,7 @@ static void write_result(struct enc *enc, const struct sim_node *node)
     enc_key(enc, "state");
     enc_cstr(enc, node->command_state);
     enc_key(enc, "detail");
-    enc_cstr(enc, "simulated");
+    enc_cstr(enc, "sim");
     enc_obj_end(enc);
     enc_arr_end(enc);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/json_path.h"
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/file.h"
@@ -26,6 +27,14 @@ struct fault {
     bool state; /* opened by a reading, not by a line */
 };
 
+/* What the spool held at the start: told, but perhaps behind the mark of the kernel's log. */
+struct told {
+    char check[64];
+    char device[FINDING_DEVICE_CAP];
+    char code[FINDING_CODE_CAP];
+    int64_t kmsg_seq;
+};
+
 struct faults {
     char path[PATH_MAX];
     char boot[UUID_TEXT_LEN + 1];
@@ -33,6 +42,8 @@ struct faults {
     struct fault open[FAULTS_MAX];
     size_t count;
     bool changed;
+    struct told told[FAULTS_MAX];
+    size_t told_count;
 };
 
 static const char *event_code(const struct finding *finding)
@@ -94,6 +105,10 @@ void event_write(const struct fault_report *report, bool clear, struct buf *out)
     }
     enc_key(&enc, "summary");
     enc_cstr(&enc, finding->summary);
+    if (report->kmsg_seq > 0) {
+        enc_key(&enc, "kmsg_seq");
+        enc_i64(&enc, report->kmsg_seq);
+    }
     write_lines(report, &enc);
     enc_obj_end(&enc);
 }
@@ -168,7 +183,7 @@ static void load(struct faults *faults)
     }
 }
 
-static void save(struct faults *faults)
+void faults_save(struct faults *faults)
 {
     CLEANUP(buf_free) struct buf text = {0};
 
@@ -238,6 +253,46 @@ static void remember(struct faults *faults, const struct finding *finding, bool 
     }
 }
 
+static void read_told(uint64_t seq, struct str json, void *ctx)
+{
+    struct faults *faults = ctx;
+    struct told told;
+    struct str check;
+    struct str device;
+    struct str code;
+
+    (void)seq;
+    if (!json_path_i64(json, "kmsg_seq", &told.kmsg_seq) ||
+        !json_path_text(json, "check_id", &check) || !json_path_text(json, "device", &device) ||
+        !json_path_text(json, "code", &code)) {
+        return;
+    }
+    copy_field(told.check, sizeof(told.check), check);
+    copy_field(told.device, sizeof(told.device), device);
+    copy_field(told.code, sizeof(told.code), code);
+    if (faults->told_count == FAULTS_MAX) {
+        /* The newest are those that the mark may have missed. */
+        memmove(&faults->told[0], &faults->told[1], (FAULTS_MAX - 1) * sizeof(struct told));
+        faults->told_count--;
+    }
+    faults->told[faults->told_count++] = told;
+}
+
+bool faults_knows(const struct faults *faults, const struct finding *finding, int64_t kmsg_seq)
+{
+    for (size_t i = 0; i < faults->told_count; i++) {
+        const struct told *told = &faults->told[i];
+
+        if (told->kmsg_seq >= kmsg_seq && kmsg_seq > 0 &&
+            strcmp(told->check, finding->check) == 0 &&
+            strcmp(told->device, finding->device) == 0 &&
+            strcmp(told->code, event_code(finding)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct faults *faults_open(const char *path, struct spool *spool, const char *boot_id)
 {
     struct faults *faults = calloc(1, sizeof(*faults));
@@ -247,6 +302,9 @@ struct faults *faults_open(const char *path, struct spool *spool, const char *bo
     (void)snprintf(faults->boot, sizeof(faults->boot), "%s", boot_id);
     faults->spool = spool;
     load(faults);
+    for (unsigned i = 0; i < SPOOL_STREAMS; i++) {
+        (void)spool_peek(spool, i, SIZE_MAX, SIZE_MAX, read_told, faults);
+    }
     return faults;
 }
 
@@ -275,7 +333,6 @@ void faults_clear(struct faults *faults, const char *check, const char *device, 
             forget(faults, i);
         }
     }
-    save(faults);
 }
 
 /* The driver says that this GPU needs no recovery any more: what a reset ends has ended. */
@@ -296,7 +353,6 @@ static void tell(struct faults *faults, const struct fault_report *report, bool 
     }
     put(faults, report, false, report->finding->severity);
     remember(faults, report->finding, state);
-    save(faults);
 }
 
 void faults_tell(struct faults *faults, const struct fault_report *report)
@@ -322,7 +378,6 @@ void faults_begin_boot(struct faults *faults)
         }
         forget(faults, i);
     }
-    save(faults);
 }
 
 static struct fault *find_open(struct faults *faults, const char *check, const char *device)
@@ -343,7 +398,6 @@ static void end_state(struct faults *faults, const char *check, const char *devi
             forget(faults, i);
         }
     }
-    save(faults);
 }
 
 void faults_state(struct faults *faults, const struct fault_report *report, bool bad)

@@ -27,7 +27,13 @@ struct fault_report {
     size_t line_count;
     const char *source; /* "kernel", "nvml", "agent" */
     int64_t at_us;      /* wall clock of the first line, 0 = now */
+    int64_t kmsg_seq;   /* of the newest kernel line, 0 = none */
 };
+/* True when the spool already holds an event of this check, device and code that knows the kernel
+ * line with this number: an agent that was killed before it moved its mark reads the line again. */
+bool faults_knows(const struct faults *faults, const struct finding *finding, int64_t kmsg_seq);
+/* Writes the list of open faults when it changed; once a turn, because it waits for the disk. */
+void faults_save(struct faults *faults);
 /* Puts an event into the spool; a finding that clears ends what is open instead. */
 void faults_tell(struct faults *faults, const struct fault_report *report);
 /* A reading: a bad one is told unless such a fault is open already (a graver one is told again); a

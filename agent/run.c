@@ -217,6 +217,7 @@ static void turn(struct agent *agent)
         deliver_result(agent, now_us);
     }
     look_at_act(agent, now_us);
+    faults_save(agent->faults);
     deliver_tick(agent, now_us);
 }
 
@@ -233,6 +234,7 @@ static void loop(struct agent *agent)
     }
     /* What was seen but not told yet. */
     (void)kmsg_tell(&agent->kmsg, agent->faults, true, clock_mono_us());
+    faults_save(agent->faults);
 }
 
 static void stop(struct agent *agent)

@@ -51,9 +51,17 @@ void watch_ask(struct agent *agent, int64_t now_us)
     gpu_ask(&agent->gpu, now_us);
 }
 
+/* A source that could not be read the last time holds nobody up. */
+static bool is_worth_waiting(const struct collector *collector, const struct probe *probe)
+{
+    return probe->busy && (!collector->finished_once || collector->state == COLLECTOR_OK);
+}
+
 bool watch_waits(const struct agent *agent)
 {
-    return agent->disk.probe.busy || agent->fabric.probe.busy || agent->gpu.probe.busy;
+    return is_worth_waiting(&agent->disk.collector, &agent->disk.probe) ||
+           is_worth_waiting(&agent->fabric.collector, &agent->fabric.probe) ||
+           is_worth_waiting(&agent->gpu.collector, &agent->gpu.probe);
 }
 
 void watch_tick(struct agent *agent, int64_t now_us)

@@ -22,6 +22,8 @@
 #define BOOT_GRACE_S 600
 #define NOT_LOADED_ROUNDS 3
 #define TIMEOUT_FAULT 3
+/* A killed process that is still there hangs inside the kernel. */
+#define UNDEAD_US (10 * INT64_C(1000000))
 #define MISSING_ROUNDS 3
 #define SAMPLE_US (9 * INT64_C(1000000))
 
@@ -120,9 +122,9 @@ static int64_t uptime_s(const struct options *options)
 /* ---- no answer ---- */
 
 /* One time-out is a hint; a child that does not die, or three in a row, is a hung driver. */
-static void judge_timeout(struct gpu *gpu, struct faults *faults)
+static void judge_timeout(struct gpu *gpu, struct faults *faults, bool undead)
 {
-    bool hung = gpu->probe.killed || gpu->timeouts >= TIMEOUT_FAULT;
+    bool hung = undead || gpu->timeouts >= TIMEOUT_FAULT;
     struct finding finding = {.check = "gpu_unresponsive",
                               .severity = hung ? SEVERITY_CRITICAL : SEVERITY_WARNING,
                               .action = hung ? ACTION_REBOOT : ACTION_NONE,
@@ -134,7 +136,9 @@ static void judge_timeout(struct gpu *gpu, struct faults *faults)
     finding_set_code(&finding, "timeout");
     finding_set_summary(&finding, "the GPU driver did not answer for %lld s%s",
                         (long long)gpu->options->probe_timeout_seconds,
-                        gpu->timeouts > 1 ? ", again" : "");
+                        undead              ? " and its probe cannot be ended"
+                        : gpu->timeouts > 1 ? ", again"
+                                            : "");
     faults_state(faults, &report, true);
 }
 
@@ -339,7 +343,7 @@ void gpu_news(struct gpu *gpu, enum probe_news news, struct readings *readings,
         gpu->timeouts++;
         gpu->works = false;
         forget_all(readings);
-        judge_timeout(gpu, faults);
+        judge_timeout(gpu, faults, false);
         collector_unknown(&gpu->collector, now_us, "the GPU driver did not answer for %lld s",
                           (long long)gpu->options->probe_timeout_seconds);
         return;
@@ -348,8 +352,12 @@ void gpu_news(struct gpu *gpu, enum probe_news news, struct readings *readings,
         forget_all(readings);
         collector_unknown(&gpu->collector, now_us, "the NVML probe %s", gpu->probe.reason);
         return;
-    case PROBE_GONE:
     case PROBE_NOTHING:
+        if (gpu->probe.killed && gpu->timeouts > 0 && now_us - gpu->probe.killed_us >= UNDEAD_US) {
+            judge_timeout(gpu, faults, true);
+        }
+        return;
+    case PROBE_GONE:
     default:
         return;
     }

@@ -147,6 +147,7 @@ static void feed(struct kmsg *kmsg, struct str data, int64_t now_us)
         record.text.len -= sizeof(INJECT_MARK) - 1;
         log_warning("an injected kernel line: %.*s", STR_FMT(record.text));
     }
+    record.seq = (int64_t)raw.seq;
     record.uptime_us = raw.uptime_us;
     record.at_us = kmsg->boot_wall_us + raw.uptime_us;
     kmsg->access_reg = kmsg->access_reg || str_find(record.text, STR("ACCESS_REG"), 0) >= 0;
@@ -192,7 +193,7 @@ static void read_device(struct kmsg *kmsg, int64_t now_us)
 {
     char data[RECORD_MAX];
 
-    while (has_budget(kmsg, now_us)) {
+    while (has_budget(kmsg, now_us) && !engine_is_full(kmsg->engine)) {
         ssize_t got = read(kmsg->fd, data, sizeof(data));
 
         if (got > 0) {
@@ -216,7 +217,7 @@ static void read_file(struct kmsg *kmsg, int64_t now_us)
 {
     char data[RECORD_MAX];
 
-    while (has_budget(kmsg, now_us)) {
+    while (has_budget(kmsg, now_us) && !engine_is_full(kmsg->engine)) {
         ssize_t got = read(kmsg->fd, data, sizeof(data));
 
         if (got < 0 && errno == EINTR) {
@@ -267,9 +268,12 @@ static void take(const struct incident *incident, void *ctx)
                                   .lines = incident->lines,
                                   .line_count = incident->line_count,
                                   .source = "kernel",
-                                  .at_us = incident->first_us};
+                                  .at_us = incident->first_us,
+                                  .kmsg_seq = incident->last_seq};
 
-    faults_tell(ctx, &report);
+    if (!faults_knows(ctx, &incident->finding, incident->last_seq)) {
+        faults_tell(ctx, &report);
+    }
 }
 
 static void tell_count(struct faults *faults, const char *check, uint64_t count,
@@ -308,7 +312,7 @@ bool kmsg_tell(struct kmsg *kmsg, struct faults *faults, bool all, int64_t now_u
     bool urgent = engine_has_urgent(kmsg->engine, now_us);
     bool told;
 
-    if (!all && !urgent) {
+    if (!all && !urgent && !engine_is_full(kmsg->engine)) {
         return false;
     }
     told = tell_losses(kmsg, faults) || urgent;
@@ -334,7 +338,9 @@ int64_t kmsg_due(const struct kmsg *kmsg, int64_t now_us)
     int64_t held = engine_next_due(kmsg->engine);
     int64_t due;
 
-    if (kmsg->fd < 0) {
+    if (engine_is_full(kmsg->engine)) {
+        due = now_us;
+    } else if (kmsg->fd < 0) {
         due = kmsg->collector.retry_us;
     } else if (kmsg->is_file) {
         due = now_us + FILE_LOOK_US;

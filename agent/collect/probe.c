@@ -141,7 +141,7 @@ bool probe_ask(struct probe *probe, int64_t now_us)
     return true;
 }
 
-static enum probe_news take_answer(struct probe *probe)
+static enum probe_news take_answer(struct probe *probe, int64_t now_us)
 {
     buf_clear(&probe->answer);
     buf_reserve(&probe->answer, PROBE_ANSWER_MAX);
@@ -154,34 +154,51 @@ static enum probe_news take_answer(struct probe *probe)
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         return PROBE_NOTHING;
     }
-    /* The other end is closed: the child has ended or is about to. */
+    /* The other end is closed: the child ends by itself, and the next looks say how. */
     probe->busy = false;
+    probe->killed = true;
+    probe->ended = true;
+    probe->killed_us = now_us;
     cleanup_fd(&probe->fd);
-    (void)kill(probe->pid, SIGKILL);
-    probe->killed = !reap(probe);
-    return PROBE_DIED;
+    return PROBE_NOTHING;
+}
+
+static enum probe_news look_at_dying(struct probe *probe, int64_t now_us)
+{
+    bool ended = probe->ended;
+
+    if (!reap(probe)) {
+        probe->deadline_us = now_us + LOOK_US / 20;
+        if (now_us - probe->killed_us > LOOK_US) {
+            (void)kill(probe->pid, SIGKILL);
+            probe->deadline_us = now_us + LOOK_US;
+        }
+        return PROBE_NOTHING;
+    }
+    probe->killed = false;
+    probe->ended = false;
+    return ended ? PROBE_DIED : PROBE_GONE;
 }
 
 enum probe_news probe_tick(struct probe *probe, int64_t now_us)
 {
     if (probe->killed) {
-        if (!reap(probe)) {
-            probe->deadline_us = now_us + LOOK_US;
-            return PROBE_NOTHING;
-        }
-        probe->killed = false;
-        return PROBE_GONE;
+        return look_at_dying(probe, now_us);
     }
     if (!probe->busy) {
         return PROBE_NOTHING;
     }
-    enum probe_news news = take_answer(probe);
+    enum probe_news news = take_answer(probe, now_us);
+    if (probe->killed) {
+        return look_at_dying(probe, now_us);
+    }
     if (news == PROBE_NOTHING && now_us >= probe->deadline_us) {
         probe->busy = false;
         cleanup_fd(&probe->fd);
         (void)kill(probe->pid, SIGKILL);
         probe->killed = !reap(probe);
-        probe->deadline_us = now_us + LOOK_US;
+        probe->killed_us = now_us;
+        probe->deadline_us = now_us + LOOK_US / 20;
         return PROBE_TIMEOUT;
     }
     return news;

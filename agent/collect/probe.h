@@ -34,8 +34,10 @@ struct probe {
     pid_t pid; /* 0 = none */
     int fd;
     bool busy;
-    bool killed;
+    bool killed; /* it was told to die, or closed its end, and has not been reaped */
+    bool ended;  /* with killed: by itself */
     int64_t deadline_us;
+    int64_t killed_us; /* when a child was told to die, with killed */
     struct buf answer;
     char reason[96];
 };

@@ -134,6 +134,9 @@ static void touch(const struct feed *feed, struct incident *incident)
     incident->fresh = incident->fresh || !feed->record->stale;
     incident->changed = true;
     incident->last_us = feed->record->at_us;
+    if (feed->record->seq > incident->last_seq) {
+        incident->last_seq = feed->record->seq;
+    }
     if (incident->first_us == 0) {
         incident->first_us = feed->record->at_us;
     }
@@ -238,6 +241,9 @@ void engine_absorb(struct incident *root, struct incident *victim)
     }
     if (victim->first_us != 0 && victim->first_us < root->first_us) {
         root->first_us = victim->first_us;
+    }
+    if (victim->last_seq > root->last_seq) {
+        root->last_seq = victim->last_seq;
     }
     root->fresh = root->fresh || victim->fresh;
     engine_escalate(root, &victim->finding);
@@ -419,4 +425,14 @@ int64_t engine_next_due(const struct engine *engine)
 bool engine_has_urgent(const struct engine *engine, int64_t now_us)
 {
     return engine_next_due(engine) <= now_us;
+}
+
+bool engine_is_full(const struct engine *engine)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < INCIDENTS_MAX; i++) {
+        count += engine->incidents[i].used && engine->incidents[i].changed;
+    }
+    return count >= INCIDENTS_MAX / 2;
 }

@@ -20,6 +20,7 @@ struct record {
     struct str text;   /* without time stamps and prefixes; may hold line breaks */
     int64_t at_us;     /* wall clock, 0 = unknown */
     int64_t uptime_us; /* since boot, -1 = unknown */
+    int64_t seq;       /* of the kernel's log, 0 = unknown */
     uint64_t repeat;   /* how often it was written, at least 1 */
     bool stale;        /* history: of an older boot, or handled before */
 };
@@ -45,6 +46,7 @@ struct incident {
     size_t line_count;
     int64_t first_us; /* wall clock of the first and last line, 0 = unknown */
     int64_t last_us;
+    int64_t last_seq; /* of the newest line, 0 = unknown */
     /* The engine's own: */
     int64_t touched_us;    /* clock of engine_feed */
     int64_t not_before_us; /* held back until then, for what may follow */
@@ -75,6 +77,9 @@ void engine_take(struct engine *engine, int64_t now_us, bool urgent_only,
 int64_t engine_next_due(const struct engine *engine);
 /* True when a new critical incident waits that may be taken now. */
 bool engine_has_urgent(const struct engine *engine, int64_t now_us);
+/* True when so many incidents have news that some of them should be taken before the next line:
+ * what finds no room then is lost. */
+bool engine_is_full(const struct engine *engine);
 /* Lines with the word Xid that could not be read. */
 uint64_t engine_unparsed(const struct engine *engine);
 

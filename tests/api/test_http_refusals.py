@@ -296,6 +296,7 @@ def certificate(tmp_path_factory):
     return folder
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_tls_serves_with_hsts_and_refuses_old_versions(server, certificate):
     with Musterd(pg=server.pg, init=False, tls_certificate=certificate / "one.crt", tls_key=certificate / "one.key") as other:
         answer = other.api("GET", "/api/v1/none", token=False)

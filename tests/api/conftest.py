@@ -1,14 +1,39 @@
-"""One musterd for the whole run: tests make their own clusters, nodes and tokens in it."""
+"""One musterd for the whole run: tests make their own clusters, nodes and tokens in it.
+
+Every answer that a test sees is held against api/openapi.yaml, and at the end every operation must have succeeded once.
+"""
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+from contract import Contract  # noqa: E402
 from server import Musterd  # noqa: E402
+from world import World  # noqa: E402
+
+LAST = "test_every_operation_was_exercised"
+CONTRACT = Contract()
+Musterd.response_hooks.append(CONTRACT.on_response)
+
+
+def pytest_collection_modifyitems(items):
+    """The closing test runs last, when all others have spoken."""
+    items.sort(key=lambda item: item.name == LAST)
+
+
+@pytest.fixture(scope="session")
+def contract():
+    return CONTRACT
 
 
 @pytest.fixture(scope="session")
 def server():
     with Musterd(header_timeout_seconds=2, body_timeout_seconds=2, idle_timeout_seconds=4, trusted_proxies="127.0.0.9") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def world(server):
+    """Makes things in org `main`."""
+    return World(server)

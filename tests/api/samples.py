@@ -1,0 +1,142 @@
+"""A request for every operation that succeeds when an administrator sends it; the closure tests walk this table.
+
+Each is a function of a World that makes what the request needs and gives {path, json, headers, query, token}.
+"""
+import secrets
+import uuid
+
+from agent import Agent, b64, join_token
+
+MATCH_1 = {"If-Match": '"1"'}
+
+
+def agent_enroll(w):
+    return {"json": {"token": join_token(w.server, org_id=w.org.id, cluster_id=w.org.cluster_id), "name": w.name("a"),
+                     "public_key": b64(secrets.token_bytes(32))}, "token": False}
+
+
+def agent_challenge(w):
+    return {"json": {"node_id": w.agent().node_id}, "token": False}
+
+
+def agent_token(w):
+    agent = Agent(w.server, w.name("a")).enroll(org_id=w.org.id, cluster_id=w.org.cluster_id)
+    nonce = agent.challenge()
+    signature = b64(agent.key.sign(f"muster-agent-token\n{agent.node_id}\n{nonce}".encode()))
+    return {"json": {"node_id": agent.node_id, "nonce": nonce, "signature": signature}, "token": False}
+
+
+def agent_report(w):
+    agent = w.agent()
+    return {"json": agent.body(), "token": agent.token}
+
+
+def repair_approve(w):
+    repair = w.repair()
+    return {"path": {"repair": repair["id"]}, "json": {"plan_hash": repair["plan_hash"]},
+            "headers": {"Idempotency-Key": str(uuid.uuid4())}}
+
+
+def in_cluster(w):
+    return {"path": {"cluster": w.cluster()}}
+
+
+def in_node(w):
+    return {"path": {"node": w.node()}}
+
+
+SAMPLES = {
+    "healthz": lambda w: {"token": False},
+    "readyz": lambda w: {"token": False},
+    "metrics": lambda w: {"token": False},
+    "openapi": lambda w: {"token": False},
+    "problem_page": lambda w: {"path": {"slug": "not-found"}, "token": False},
+    "session_create": lambda w: {"json": {"token": w.link(w.person()[0])}, "token": False},
+    "session_switch": lambda w: {"json": {"org_id": w.org.id}, "headers": w.browser(), "token": False},
+    "session_delete": lambda w: {"headers": w.browser(), "token": False},
+    "me_get": lambda w: {},
+    "org_list": lambda w: {},
+    "org_create": lambda w: {"json": {"name": w.name("o")}},
+    "org_get": lambda w: {"path": {"org": w.org.id}},
+    "org_update": lambda w: {"path": {"org": w.org.id}, "json": {"title": "T"},
+                             "headers": {"If-Match": w.api("GET", f"orgs/{w.org.id}").headers["etag"]}},
+    "project_list": lambda w: {},
+    "project_create": lambda w: {"json": {"name": w.name("p")}},
+    "project_get": lambda w: {"path": {"project": w.project()}},
+    "project_update": lambda w: {"path": {"project": w.project()}, "json": {"title": "T"}, "headers": MATCH_1},
+    "cluster_list": lambda w: {},
+    "cluster_create": lambda w: {"json": {"project_id": w.org.project_id, "name": w.name("c")}},
+    "cluster_get": in_cluster,
+    "cluster_update": lambda w: {**in_cluster(w), "json": {"region": "fra"}, "headers": MATCH_1},
+    "cluster_overview": in_cluster,
+    "cluster_history": in_cluster,
+    "cluster_events_strip": in_cluster,
+    "cluster_checks": in_cluster,
+    "cluster_as_of": lambda w: {**in_cluster(w), "query": {"at": "2026-01-01T00:00:00Z"}},
+    "cluster_grid": in_cluster,
+    "node_list": in_cluster,
+    "node_create": lambda w: {**in_cluster(w), "json": {"name": w.name("n")}},
+    "node_get": in_node,
+    "node_update": lambda w: {**in_node(w), "json": {"rack": "r2"}, "headers": MATCH_1},
+    "node_cordon": lambda w: {**in_node(w), "json": {"comment": "c"}},
+    "node_uncordon": lambda w: {"path": {"node": cordoned(w)}, "json": {}},
+    "node_history": in_node,
+    "node_transitions": in_node,
+    "device_list": in_node,
+    "device_create": lambda w: {**in_node(w), "json": {"type": "gpu", "serial": w.name("s")}},
+    "device_get": lambda w: {"path": {"device": w.device()}},
+    "device_update": lambda w: {"path": {"device": w.device()}, "json": {"note": "n"}, "headers": MATCH_1},
+    "event_list": lambda w: {},
+    "event_stream": lambda w: {},
+    "cluster_event_list": in_cluster,
+    "event_create": lambda w: {**in_cluster(w), "json": {"summary": "s"}},
+    "incident_list": lambda w: {},
+    "incident_get": lambda w: {"path": {"incident": w.incident()}},
+    "incident_update": lambda w: {"path": {"incident": w.incident()}, "json": {"note": "n"}, "headers": MATCH_1},
+    "incident_close": lambda w: {"path": {"incident": w.incident()}, "json": {"reason": "gone"}},
+    "incident_create": lambda w: {**in_node(w), "json": {"summary": "s", "severity": "warning"}},
+    "check_list": lambda w: {},
+    "repair_list": lambda w: {},
+    "cluster_repair_list": in_cluster,
+    "repair_create": lambda w: {**in_node(w), "json": {"action": "reboot", "reason": "r"}},
+    "repair_get": lambda w: {"path": {"repair": w.repair()["id"]}},
+    "repair_approve": repair_approve,
+    "repair_reject": lambda w: {"path": {"repair": w.repair()["id"]}, "json": {}},
+    "repair_cancel": lambda w: {"path": {"repair": w.repair()["id"]}, "json": {}},
+    "repair_settle": lambda w: {"path": {"repair": w.unknown_repair()["id"]}, "json": {"outcome": "failed", "comment": "c"}},
+    "join_token_list": in_cluster,
+    "join_token_create": lambda w: {**in_cluster(w), "json": {}},
+    "join_token_get": lambda w: {"path": {"token": w.token()}},
+    "join_token_delete": lambda w: {"path": {"token": w.token()}},
+    "agent_enroll": agent_enroll,
+    "agent_challenge": agent_challenge,
+    "agent_token": agent_token,
+    "agent_report": agent_report,
+}
+
+
+def cordoned(w):
+    node = w.node()
+    assert w.api("POST", f"nodes/{node}/cordon", {}).status_code == 200
+    return node
+
+
+# Changes that leave no audit row, with the reason.
+WITHOUT_AUDIT = {
+    "agent_challenge": "changes nothing",
+    "agent_token": "a further access token of a key whose joining was audited",
+    "agent_report": "readings; what follows from them is events",
+}
+
+
+def send(world, route, sample, token=None, **changes):
+    """Sends a sample; `token` and `changes` (path, headers, json) override it."""
+    sample = {**sample, **changes}
+    path = route["path"]
+    for name, value in sample.get("path", {}).items():
+        path = path.replace("{" + name + "}", value)
+    if token is None:
+        token = sample.get("token")
+    options = {"params": sample["query"]} if sample.get("query") else {}
+    return world.server.api(route["method"], path, sample.get("json"), token=world.org.token if token is None else token,
+                            headers=sample.get("headers"), **options)

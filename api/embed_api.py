@@ -37,6 +37,8 @@ def resolve(document, reference):
 def check_references(document, node):
     if isinstance(node, dict):
         for key, value in node.items():
+            if not isinstance(key, str):
+                raise Refused(f"the key {key!r} is no text: YAML reads no, yes, on and numbers as values; quote it")
             if key == "$ref":
                 resolve(document, value)
             else:

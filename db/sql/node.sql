@@ -120,7 +120,7 @@ WITH seen AS (
   RETURNING c.id, c.next_slot - 1 AS slot
 ), n AS (
   INSERT INTO node AS n (org_id, id, cluster_id, name, slot, rack, leaf, partition, gpus_expected, reason)
-  SELECT $1, $12::uuid, cl.id, $7, cl.slot, coalesce($8, ''), coalesce($9, ''), coalesce($10, ''), $11::integer, 'Waits for its agent' FROM cl
+  SELECT $1, $12::uuid, cl.id, $7, cl.slot, coalesce($8, ''), coalesce($9, ''), coalesce($10, ''), $11::integer, 'Waiting for its agent to join.' FROM cl
   RETURNING {{node_base}}
 ), latest AS (
   INSERT INTO node_latest (org_id, node_id) SELECT $1, n.id FROM n

@@ -37,6 +37,16 @@ def repair_approve(w):
             "headers": {"Idempotency-Key": str(uuid.uuid4())}}
 
 
+def newest(w, path):
+    """If-Match of what a loop may have touched."""
+    return {"If-Match": w.api("GET", path).headers["etag"]}
+
+
+def node_update(w):
+    node = w.node()
+    return {"path": {"node": node}, "json": {"rack": "r2"}, "headers": newest(w, f"nodes/{node}")}
+
+
 def in_cluster(w):
     return {"path": {"cluster": w.cluster()}}
 
@@ -59,7 +69,7 @@ SAMPLES = {
     "org_create": lambda w: {"json": {"name": w.name("o")}},
     "org_get": lambda w: {"path": {"org": w.org.id}},
     "org_update": lambda w: {"path": {"org": w.org.id}, "json": {"title": "T"},
-                             "headers": {"If-Match": w.api("GET", f"orgs/{w.org.id}").headers["etag"]}},
+                             "headers": newest(w, f"orgs/{w.org.id}")},
     "project_list": lambda w: {},
     "project_create": lambda w: {"json": {"name": w.name("p")}},
     "project_get": lambda w: {"path": {"project": w.project()}},
@@ -77,7 +87,7 @@ SAMPLES = {
     "node_list": in_cluster,
     "node_create": lambda w: {**in_cluster(w), "json": {"name": w.name("n")}},
     "node_get": in_node,
-    "node_update": lambda w: {**in_node(w), "json": {"rack": "r2"}, "headers": MATCH_1},
+    "node_update": node_update,
     "node_cordon": lambda w: {**in_node(w), "json": {"comment": "c"}},
     "node_uncordon": lambda w: {"path": {"node": cordoned(w)}, "json": {}},
     "node_history": in_node,
@@ -138,5 +148,16 @@ def send(world, route, sample, token=None, **changes):
     if token is None:
         token = sample.get("token")
     options = {"params": sample["query"]} if sample.get("query") else {}
+    if route["operation"] == "event_stream":
+        return begin_stream(world, path, world.org.token if token is None else token, sample.get("headers"))
     return world.server.api(route["method"], path, sample.get("json"), token=world.org.token if token is None else token,
                             headers=sample.get("headers"), **options)
+
+
+def begin_stream(world, path, token, headers):
+    """The head of an answer that would not end."""
+    headers = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
+    with world.server.client.stream("GET", world.server.url(path), headers=headers) as answer:
+        if answer.status_code >= 400:
+            answer.read()
+        return answer

@@ -111,6 +111,5 @@ class World:
         person, _ = self.person(role, orgs)
         answer = self.server.api("POST", "/api/v1/session", {"token": self.link(person)}, token=False)
         assert answer.status_code == 200, answer.text
-        self.server.client.cookies.clear()
         cookie = answer.headers["set-cookie"].split(";")[0]
         return {"Cookie": cookie, "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json"}

@@ -27,6 +27,9 @@ class Document(unittest.TestCase):
     def test_a_reference_to_nothing(self):
         self.refuse("names nothing", lambda d: d["components"]["schemas"].pop("Project"))
 
+    def test_a_key_that_yaml_reads_as_a_truth_value(self):
+        self.refuse("quote it", lambda d: d["components"]["schemas"]["Incident"]["properties"].update({False: {}}))
+
     def test_an_operation_without_permission(self):
         self.refuse("x-permission is missing", lambda d: d["paths"]["/api/v1/me"]["get"].pop("x-permission"))
 

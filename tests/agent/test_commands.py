@@ -22,7 +22,7 @@ def refused(server, command_id):
     return server.wait_result(command_id, "refused")["detail"]
 
 
-def test_a_reboot_is_accepted_done_once_and_told(running, server):
+def test_R1_a_reboot_is_accepted_done_once_and_told(running, server):
     before = running.boot_id
     command = server.order("reboot")
     server.wait_result(command, "accepted")
@@ -95,7 +95,7 @@ def test_only_so_many_acts_an_hour(running, server):
     assert reboots(running) == 1
 
 
-def test_the_same_order_again_is_answered_and_not_repeated(running, server):
+def test_R1_the_same_order_again_is_answered_and_not_repeated(running, server):
     command = server.order("reboot")
     server.wait_result(command, "done")
     count = len(server.results(command))
@@ -121,7 +121,7 @@ def test_a_reboot_that_does_not_come_is_told(node, server):
     assert reboots(node) == 1
 
 
-def test_a_killed_agent_does_not_act_twice(running, server):
+def test_R1_a_killed_agent_does_not_act_twice(running, server):
     (running.folder / "reboot-mode").write_text("late")
     command = server.order("reboot")
     server.wait_result(command, "accepted")

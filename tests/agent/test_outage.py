@@ -7,7 +7,7 @@ def xid(gpu, code):
     return f"NVRM: Xid (PCI:0000:{gpu:02x}:00): {code}, pid=1, name=python3, reason"
 
 
-def test_d3_criticals_of_an_outage_arrive_once_and_in_order(node, server):
+def test_D3_criticals_of_an_outage_arrive_once_and_in_order(node, server):
     node.start()
     server.wait_reports(1)
     server.stop()
@@ -23,7 +23,7 @@ def test_d3_criticals_of_an_outage_arrive_once_and_in_order(node, server):
     assert len(server.found("gpu_xid")) == len(wanted)
 
 
-def test_d3_an_outage_survives_a_killed_agent(node, server):
+def test_D3_an_outage_survives_a_killed_agent(node, server):
     node.start()
     server.wait_reports(1)
     server.stop()
@@ -60,7 +60,7 @@ def test_events_of_the_boot_before_come_first_and_under_its_id(node, server):
     assert not spool.exists()
 
 
-def test_a_full_spool_drops_information_first_and_says_so(node, server):
+def test_D3_a_full_spool_drops_information_first_and_says_so(node, server):
     node.config["spool_mib"] = 1
     node.start()
     server.wait_reports(1)

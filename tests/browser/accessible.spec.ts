@@ -19,7 +19,7 @@ const VIEWS: readonly [name: string, path: string, shows: string | RegExp, act?:
   ["clusters", "/clusters", /1,266 of 1,287/],
   ["new cluster", "/clusters/new", /Give it a name/],
   ["overview", base, /Worst nodes/],
-  ["overview as a table", `${base}?use=table`, /Hour from/],
+  ["overview as a table", `${base}?use=table`, "the day before"],
   ["overview of one node", `/clusters/${LOCAL}`, /Every node is healthy/],
   ["overview of a silent cluster", `/clusters/${SILENT}`, /0 of 6 nodes healthy/],
   ["join", `/clusters/${EMPTY}`, /muster-agent enroll/],

@@ -47,6 +47,9 @@ export function span(ms: number): string {
     const minutes = Math.floor((all % HOUR) / MINUTE);
     return `${Math.floor(all / HOUR)} h${minutes ? ` ${minutes} min` : ""}`;
   }
+  if (all === DAY) {
+    return "24 h";
+  }
   const hours = Math.floor((all % DAY) / HOUR);
   return `${Math.floor(all / DAY)} d${hours ? ` ${hours} h` : ""}`;
 }

@@ -74,11 +74,12 @@ export interface Rollup {
   gpus: number;
   gpus_read: number;
   gpu_busy_ratio: number | null;
-  gpu_mem_used_mib: number;
-  gpu_mem_total_mib: number;
+  gpu_mem_used_mib: number | null;
+  gpu_mem_total_mib: number | null;
   cpu_ratio: number | null;
-  mem_used_mib: number;
-  mem_total_mib: number;
+  mem_used_mib: number | null;
+  mem_total_mib: number | null;
+  /** sums over the nodes */
   net_mbps: number | null;
   fabric_mbps: number | null;
   power_w: number | null;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { roundTop } from "../src/round";
 import { barWidths } from "../src/ui/verdict";
 import { hit, layOut, lookKey, neighbour, type Group } from "../src/views/heatmap";
-import { gaps, splitDays } from "../src/views/history";
+import { gaps, splitDays, windowFor } from "../src/views/history";
 
 const sum = (values: number[]) => values.reduce((a, b) => a + b, 0);
 
@@ -31,6 +31,16 @@ test("a series is split into the last day and the day before", () => {
   assert.equal(day.today[0]?.x, 0);
   assert.equal(day.today[24]?.x, 1);
   assert.equal(day.before[0]?.x, 0);
+});
+
+test("a young cluster fills its chart: the window grows with its age", () => {
+  const hour = 3_600_000;
+  for (const [age, window] of [[60_000, 1], [1.5 * hour, 3], [20 * hour, 24], [900 * hour, 24]] as const) {
+    assert.equal(windowFor(age), window * hour);
+  }
+  const until = 1_800_000_000_000;
+  const day = splitDays([until / 1000 - 7200, until / 1000 - 1800], [1, 2], until, hour);
+  assert.deepEqual([day.today.length, day.before.length, day.today[0]?.x], [1, 0, 0.5]);
 });
 
 test("missing samples are gaps, also the stretch up to now", () => {

@@ -2,7 +2,7 @@
 import { useId, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { clock, moment } from "../time";
-import { DRAWN_STEP, drawn, gaps, type Day, type Point } from "../views/history";
+import { drawn, drawnStep, gaps, type Day, type Point } from "../views/history";
 import { TimeAxis } from "./page";
 
 const WIDTH = 340; /* near the width in pixels, so that the hatching keeps its slope */
@@ -46,7 +46,7 @@ export interface ChartProps {
 export function Chart(props: ChartProps) {
   const { top } = props;
   const day = drawn(props.day);
-  const step = DRAWN_STEP;
+  const step = drawnStep(props.day);
   const box = useRef<HTMLDivElement>(null);
   const at = useSignal<number | null>(null);
   const id = useId();
@@ -103,16 +103,16 @@ export function Chart(props: ChartProps) {
   );
 }
 
-const HOURS = 24;
+const ROWS = 24;
 
-/** The same figures as a table, an hour a row: what the charts say, for who cannot see them. */
+/** The same figures as a table of 24 rows: what the charts say, for who cannot see them. */
 export function HoursTable({ charts, name }: { charts: Pick<ChartProps, "title" | "day" | "format">[]; name: string }) {
   const day = charts[0]?.day;
   if (!day) {
     return null;
   }
   const mean = (points: Point[], i: number, format: (value: number) => string) => {
-    const values = points.filter((p) => p.y !== null && p.x >= i / HOURS && p.x < (i + 1) / HOURS).map((p) => p.y as number);
+    const values = points.filter((p) => p.y !== null && p.x >= i / ROWS && p.x < (i + 1) / ROWS).map((p) => p.y as number);
     return values.length ? format(values.reduce((a, b) => a + b, 0) / values.length) : "no data";
   };
   return (
@@ -120,7 +120,7 @@ export function HoursTable({ charts, name }: { charts: Pick<ChartProps, "title" 
       <table class="tbl">
         <thead>
           <tr>
-            <th scope="col">Hour from</th>
+            <th scope="col">From</th>
             {charts.map((chart) => [
               <th scope="col" class="num" key={chart.title}>
                 {chart.title}
@@ -132,9 +132,9 @@ export function HoursTable({ charts, name }: { charts: Pick<ChartProps, "title" 
           </tr>
         </thead>
         <tbody>
-          {Array.from({ length: HOURS }, (_, i) => (
+          {Array.from({ length: ROWS }, (_, i) => (
             <tr key={i}>
-              <td class="nw">{moment(day.since + (i / HOURS) * (day.until - day.since), day.until)}</td>
+              <td class="nw">{moment(day.since + (i / ROWS) * (day.until - day.since), day.until)}</td>
               {charts.map((chart) => [
                 <td class="num" key={chart.title}>
                   {mean(chart.day.today, i, chart.format)}

@@ -8,13 +8,14 @@ import { lazy } from "../lazy";
 import { navigate } from "../router";
 import { useQuery, type Query } from "../store";
 import { ago, now, parse } from "../time";
-import type { Event, History, Overview } from "../types";
+import type { History, Overview } from "../types";
 import { PageSentence, Tabs } from "../ui/page";
 import { Shell } from "../ui/shell";
 import { ErrorNote } from "../ui/states";
 import { MissingPage } from "./missing";
 import { JoinFirstNode } from "./join";
 import { OverviewTab } from "./overview";
+import { Told, told } from "./happened";
 import { comparedToDayBefore, historyPath } from "./history";
 
 export interface TabProps {
@@ -63,29 +64,38 @@ export function ClusterTabs({ clusterId, overview, current }: { clusterId: strin
 
 const BAD_NEWS = /^(?:incident\.opened|repair\.failed|repair\.unknown)$/;
 
-/** The last change in words; the node's name is a link and is not said twice. */
-function lastChange(event: Event): ComponentChild {
-  const at = parse(event.at);
-  const rest = event.node_name && event.summary.startsWith(event.node_name) ? event.summary.slice(event.node_name.length).replace(/^[:,]?\s*/, "") : event.summary;
-  return (
-    <>
-      <b>{at === null ? "" : ago(at, now.value)}</b>{" "}
-      {event.node_id && event.node_name ? (
-        <>
-          <a href={`/nodes/${event.node_id}`}>{event.node_name}</a> {rest}
-        </>
-      ) : (
-        event.summary
-      )}
-    </>
-  );
+interface Headline {
+  at: number;
+  told: string;
+  shown: ComponentChild;
 }
 
-/** Of the recent changes, the one worth a place in the sentence: the newest fault, else the newest. */
-function headline(overview: Overview): Event | null {
-  const hour = now.peek() - 3_600_000;
-  const recent = overview.changes.filter((event) => (parse(event.at) ?? 0) > hour);
-  return recent.find((event) => BAD_NEWS.test(event.type)) ?? overview.last_change ?? overview.changes[0] ?? null;
+const DAY_OF_NEWS = 24 * 3_600_000;
+
+/**
+ * What is worth a place in the sentence: the newest fault of the recent changes; where a flood of small
+ * changes has pushed faults out of those, the node that fell ill last; else the newest change.
+ */
+function headline(overview: Overview): Headline | null {
+  const from = now.peek() - DAY_OF_NEWS;
+  const faults = overview.changes.filter((event) => BAD_NEWS.test(event.type) && (parse(event.at) ?? 0) > from);
+  const fault = faults.find((event) => event.severity === "critical") ?? faults[0];
+  const ill = overview.worst
+    .filter((node) => node.state === "unhealthy" && (parse(node.state_since) ?? 0) > from)
+    .sort((a, b) => (parse(b.state_since) ?? 0) - (parse(a.state_since) ?? 0))[0];
+  if (!fault && ill) {
+    return {
+      at: parse(ill.state_since) ?? 0,
+      told: `${ill.name}: ${ill.reason ?? "unhealthy"}`,
+      shown: (
+        <>
+          <a href={`/nodes/${ill.node_id}`}>{ill.name}</a>: {ill.reason || "unhealthy"}
+        </>
+      ),
+    };
+  }
+  const event = fault ?? overview.last_change ?? overview.changes[0];
+  return event ? { at: parse(event.at) ?? 0, told: told(event), shown: <Told event={event} /> } : null;
 }
 
 export function clusterSentence(overview: Overview, history: History | null): { parts: ComponentChild[]; announce: string } {
@@ -102,7 +112,7 @@ export function clusterSentence(overview: Overview, history: History | null): { 
   const compared = history ? comparedToDayBefore(history) : null;
   const silent = rollup.gpus_read < rollup.gpus ? rollup.gpus - rollup.gpus_read : 0;
   /* one line of 20 px text at 1280 holds about so many letters */
-  const room = 92 - healthy.length - 14 - (change?.summary.length ?? 0) - 14;
+  const room = 92 - healthy.length - 14 - (change?.told.length ?? 0) - 14;
   const used =
     rollup.gpu_busy_ratio == null ? (
       rollup.gpus === 0 ? (
@@ -121,8 +131,14 @@ export function clusterSentence(overview: Overview, history: History | null): { 
       </>
     );
   return {
-    parts: [<b>{healthy}</b>, used, change ? lastChange(change) : "no change yet"],
-    announce: `${healthy}. ${change?.summary ?? ""}`,
+    parts: [<b>{healthy}</b>, used, change ? (
+        <>
+          <b>{ago(change.at)}</b> {change.shown}
+        </>
+      ) : (
+        "no change yet"
+      )],
+    announce: `${healthy}. ${change?.told ?? ""}`,
   };
 }
 

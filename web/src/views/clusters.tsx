@@ -16,6 +16,7 @@ import { Shell } from "../ui/shell";
 import { Empty, Loaded } from "../ui/states";
 import { Table } from "../ui/table";
 import { clusterMark, notHealthy } from "../ui/verdict";
+import { told } from "./happened";
 
 const SPEC: Spec = {
   state: { ops: [":"], values: ["healthy", "warning", "unhealthy", "repairing", "starting", "pending", "paused", "unknown"] },
@@ -99,7 +100,7 @@ function LastChange({ event }: { event: Event | undefined }) {
   }
   return (
     <span class="t2">
-      <Time iso={event.at} form="ago" />: {event.summary}
+      <Time iso={event.at} form="ago" />: {told(event)}
     </span>
   );
 }

@@ -140,6 +140,33 @@ export function eventMark(event: Event): MarkKind | null {
   return event.type === "node.joined" || event.type === "node.booted" ? "starting" : null;
 }
 
+/** What happened, as a sentence in which the node's name is a link and stands once. */
+export function Told({ event }: { event: Event }) {
+  const { node_name: name, node_id: id, summary } = event;
+  if (!name || !id) {
+    return <>{summary}</>;
+  }
+  const at = summary.split(/[\s:,.]+/).includes(name) ? summary.indexOf(name) : -1;
+  const link = <a href={`/nodes/${id}`}>{name}</a>;
+  return at < 0 ? (
+    <>
+      {link}: {summary}
+    </>
+  ) : (
+    <>
+      {summary.slice(0, at)}
+      {link}
+      {summary.slice(at + name.length)}
+    </>
+  );
+}
+
+/** The same without a link. */
+export function told(event: Event): string {
+  const { node_name: name, summary } = event;
+  return !name || summary.split(/[\s:,.]+/).includes(name) ? summary : `${name}: ${summary}`;
+}
+
 /** A summary without the name that is already the link before it. */
 export function withoutName(event: Event): string {
   const name = event.node_name;
@@ -184,26 +211,23 @@ export function folded(events: Event[]): Row[] {
   return rows;
 }
 
-function Subject({ row, of }: { row: Row; of: string | undefined }) {
-  const { event, more } = row;
-  if (!event.node_id || !event.node_name || event.node_name === of) {
-    return null;
-  }
-  const shown = [event, ...more].slice(0, 3);
+/** Several nodes to which the same happened, as one. */
+function Together({ row }: { row: Row }) {
+  const all = [row.event, ...row.more];
   return (
     <>
-      {shown.map((one, i) => (
+      {all.slice(0, 3).map((one, i) => (
         <Fragment key={one.seq}>
           {i > 0 && ", "}
           <a href={`/nodes/${one.node_id}`}>{one.node_name}</a>
         </Fragment>
       ))}
-      {more.length > 2 && ` and ${count(more.length - 2)} more`}{" "}
+      {all.length > 3 && ` and ${counted(all.length - 3, "other node")}`}: {withoutName(row.event)}
     </>
   );
 }
 
-/** of: the node whose events they are, so that its name is not said in each. */
+/** of: the node whose page this is; its name is not said again. */
 export function Changes({ events, rows = 20, of }: { events: Event[]; rows?: number; of?: string }) {
   if (events.length === 0) {
     return <p class="t3">Nothing has happened yet.</p>;
@@ -229,8 +253,7 @@ export function Changes({ events, rows = 20, of }: { events: Event[]; rows?: num
               </time>
               {mark ? <Mark kind={mark} /> : <span />}
               <span class="what">
-                <Subject row={row} of={of} />
-                {withoutName(row.event)}
+                {row.more.length > 0 ? <Together row={row} /> : row.event.node_name === of ? withoutName(row.event) : <Told event={row.event} />}
                 <span class="sub">
                   {typeWords(row.event.type)}
                   {extra.map((part, i) => (

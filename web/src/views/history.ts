@@ -14,6 +14,14 @@ export function historyPath(clusterId: string): string {
   });
 }
 
+const HOUR = 3_600_000;
+const WINDOWS_MS = [HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY];
+
+/** How far back is shown: a day, or less where the cluster is younger, so that its first hour fills the chart. */
+export function windowFor(ageMs: number): number {
+  return WINDOWS_MS.find((window) => ageMs <= window) ?? DAY;
+}
+
 export interface Day {
   /** milliseconds of the first and the end */
   since: number;
@@ -29,30 +37,35 @@ export interface Point {
   y: number | null;
 }
 
-/** Splits a series at `until - 1 day`; the day before is laid over the last one. */
-export function splitDays(at: number[], values: (number | null)[], until: number): Day {
-  const since = until - DAY;
+/** The last window of a series; with a whole day, the day before is laid over it. */
+export function splitDays(at: number[], values: (number | null)[], until: number, windowMs = DAY): Day {
+  const since = until - windowMs;
   const day: Day = { since, until, today: [], before: [] };
   at.forEach((seconds, i) => {
     const ms = seconds * 1000;
     const y = values[i] ?? null;
     if (ms >= since && ms <= until) {
-      day.today.push({ x: (ms - since) / DAY, y });
-    } else if (ms >= since - DAY && ms < since) {
+      day.today.push({ x: (ms - since) / windowMs, y });
+    } else if (windowMs === DAY && ms >= since - DAY && ms < since) {
       day.before.push({ x: (ms - since + DAY) / DAY, y });
     }
   });
   return day;
 }
 
-const DRAWN_STEP_MS = 900_000;
-export const DRAWN_STEP = DRAWN_STEP_MS / DAY;
+/* as many points as the width can show */
+const MOST_POINTS = 96;
 
-/** Means of 15 minutes, on whole quarters: 96 points are all that the width can show. Without a value: null. */
-function thinned(points: Point[]): Point[] {
+/** The step between drawn points, as a share of the window; never below the step of the samples. */
+export function drawnStep(day: Day): number {
+  return Math.max(1 / MOST_POINTS, (STEP_SECONDS * 1000) / (day.until - day.since));
+}
+
+/** Means over even steps. Without a value: null. */
+function thinned(points: Point[], step: number): Point[] {
   const buckets = new Map<number, number[]>();
   for (const point of points) {
-    const key = Math.floor(point.x / DRAWN_STEP);
+    const key = Math.floor(point.x / step);
     const values = buckets.get(key) ?? [];
     if (point.y !== null) {
       values.push(point.y);
@@ -60,14 +73,15 @@ function thinned(points: Point[]): Point[] {
     buckets.set(key, values);
   }
   return [...buckets.entries()].map(([key, values]) => ({
-    x: Math.min(1, (key + 0.5) * DRAWN_STEP),
+    x: Math.min(1, (key + 0.5) * step),
     y: values.length ? values.reduce((a, b) => a + b, 0) / values.length : null,
   }));
 }
 
 /** A day as it is drawn. */
 export function drawn(day: Day): Day {
-  return { ...day, today: thinned(day.today), before: thinned(day.before) };
+  const step = drawnStep(day);
+  return { ...day, today: thinned(day.today, step), before: thinned(day.before, step) };
 }
 
 /** Missing stretches between the first and the last sample, and up to the end: [from, to] in 0..1. */

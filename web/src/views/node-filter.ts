@@ -15,8 +15,6 @@ export const NODE_SPEC: Spec = {
   seen: { ops: [">", "<"], number: true },
 };
 
-export const NODE_EXAMPLE = "gpu-17 state:unhealthy rack:r12 util<5";
-
 /** What one term is held against, the same for rows of the list and tiles of the grid. */
 export interface Facts {
   name: string;

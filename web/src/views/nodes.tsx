@@ -3,10 +3,11 @@ import { useEffect } from "preact/hooks";
 import { useComputed } from "@preact/signals";
 import { readFilter } from "../filter";
 import { path, query, setQuery } from "../router";
+import type { Overview } from "../types";
 import { CopyButton, Segmented, Select } from "../ui/controls";
 import { FilterBar } from "../ui/filter-bar";
 import type { TabProps } from "./cluster";
-import { NODE_EXAMPLE, NODE_SPEC } from "./node-filter";
+import { NODE_SPEC } from "./node-filter";
 import { NodesGrid } from "./nodes-grid";
 import { ExportButton, NodesList } from "./nodes-list";
 import { SelectionBar } from "./selection-bar";
@@ -24,6 +25,13 @@ const FILLS = [
   { value: "memory", label: "GPU memory" },
   { value: "temperature", label: "Temperature" },
 ];
+
+/** An example that fits this cluster: the beginning of a name that it has. */
+function example(overview: Overview | null): string {
+  const name = overview?.worst[0]?.name ?? overview?.changes.find((event) => event.node_name)?.node_name ?? "gpu-17";
+  const beginning = name.replace(/[-.][^-.]*$/, "");
+  return `${beginning} state:unhealthy${overview?.rollup && overview.rollup.nodes > 8 ? " rack:r12 util<5" : ""}`;
+}
 
 function viewHref(view: string): string {
   const next = new URLSearchParams(query.value);
@@ -63,7 +71,7 @@ export function NodesTab({ clusterId, overview }: TabProps) {
     <>
       <FilterBar
         label="Filter nodes"
-        placeholder={NODE_EXAMPLE}
+        placeholder={example(overview.data.value)}
         source={source.value}
         filter={filter.value}
         onChange={(q) => setQuery({ q })}

@@ -1,11 +1,12 @@
 /* Overview: is it healthy, is it used, what happened, and is it set up as wanted. */
 import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
 import { withQuery } from "../api";
 import { action, count, counted, mebibytesOf, megabits, NO_DATA, percent, sentence, watts } from "../format";
 import { roundTop } from "../round";
 import { query, setQuery } from "../router";
 import { useQuery } from "../store";
-import { clock, DAY, now, parse, serverNow } from "../time";
+import { clock, DAY, now, parse, serverNow, span } from "../time";
 import type { Drift, EventStrip, History, Overview, Repair, Rollup, WorstNode } from "../types";
 import { Chart, HoursTable, type ChartProps } from "../ui/chart";
 import { Mark, markKind, STATE_WORD, StateBar, StateCounts, StateMark } from "../ui/marks";
@@ -15,7 +16,7 @@ import { Table } from "../ui/table";
 import { notHealthy } from "../ui/verdict";
 import type { TabProps } from "./cluster";
 import { Changes, KindKey, Strip } from "./happened";
-import { comparedToDayBefore, historyPath, lastKnown, peak, splitDays } from "./history";
+import { comparedToDayBefore, historyPath, lastKnown, peak, splitDays, windowFor } from "./history";
 
 const NOT_HEALTHY_QUERY = "state:unhealthy state:repairing state:starting state:pending state:paused state:unknown";
 
@@ -54,7 +55,7 @@ function recommended(node: WorstNode): ComponentChildren {
 function Worst({ overview, clusterId }: { overview: Overview; clusterId: string }) {
   const n = overview.rollup ? notHealthy(overview.rollup) : 0;
   return (
-    <Section title="Worst nodes" end={n > 0 && <a href={nodesHref(clusterId, NOT_HEALTHY_QUERY)}>All {count(n)} not healthy</a>}>
+    <Section title="Worst nodes" end={n > 0 && <a href={nodesHref(clusterId, NOT_HEALTHY_QUERY)}>{n === 1 ? "1 not healthy" : `All ${count(n)} not healthy`}</a>}>
       {overview.worst.length === 0 ? (
         <p class="t3">Every node is healthy.</p>
       ) : (
@@ -150,11 +151,15 @@ function Waiting({ overview, clusterId }: { overview: Overview; clusterId: strin
   );
 }
 
+function usedOf(used: number | null, total: number | null): { value: string; compare: string } {
+  return used === null || !total ? { value: NO_DATA, compare: "" } : { value: percent(used / total), compare: mebibytesOf(used, total) };
+}
+
 /** The three charts of the overview, in order; without GPUs the processor takes their place. */
-function chartsOf(history: History, rollup: Rollup): ChartProps[] {
+function chartsOf(history: History, rollup: Rollup, windowMs: number): ChartProps[] {
   const until = serverNow();
   const share = (value: number) => percent(value);
-  const day = (values: (number | null)[]) => splitDays(history.at, values, until);
+  const day = (values: (number | null)[]) => splitDays(history.at, values, until, windowMs);
   const net = day(history.net_mbps);
   const top = roundTop(Math.max(1, peak(net.today) ?? 0, peak(net.before) ?? 0));
   const [topText, unit] = megabits(top).split(" ");
@@ -169,8 +174,7 @@ function chartsOf(history: History, rollup: Rollup): ChartProps[] {
       : { title: "CPU busy", value: percent(rollup.cpu_ratio), compare: "no GPU seen", day: day(history.cpu_ratio), top: 1, axis: percentAxis, format: share };
   const memory: ChartProps = {
     title: "GPU memory",
-    value: rollup.gpu_mem_total_mib ? percent(rollup.gpu_mem_used_mib / rollup.gpu_mem_total_mib) : NO_DATA,
-    compare: rollup.gpu_mem_total_mib ? mebibytesOf(rollup.gpu_mem_used_mib, rollup.gpu_mem_total_mib) : "",
+    ...usedOf(rollup.gpu_mem_used_mib, rollup.gpu_mem_total_mib),
     day: day(history.gpu_mem_ratio),
     top: 1,
     axis: percentAxis,
@@ -190,24 +194,26 @@ function chartsOf(history: History, rollup: Rollup): ChartProps[] {
 }
 
 function Memory({ rollup }: { rollup: Rollup }) {
+  const memory = usedOf(rollup.mem_used_mib, rollup.mem_total_mib);
   return (
     <figure class="chart">
       <h3>
-        Memory <b>{rollup.mem_total_mib ? percent(rollup.mem_used_mib / rollup.mem_total_mib) : NO_DATA}</b>
-        <span class="hint">{rollup.mem_total_mib ? mebibytesOf(rollup.mem_used_mib, rollup.mem_total_mib) : ""}</span>
+        Memory <b>{memory.value}</b>
+        <span class="hint">{memory.compare}</span>
       </h3>
       <p class="t3 s12 gap8">No history is kept of it.</p>
     </figure>
   );
 }
 
-function Use({ clusterId, rollup }: { clusterId: string; rollup: Rollup }) {
+function Use({ clusterId, rollup, windowMs }: { clusterId: string; rollup: Rollup; windowMs: number }) {
   const history = useQuery<History>(historyPath(clusterId), { everyMs: 300_000 });
   const asTable = query.value.get("use") === "table";
-  const before = history.data.value && (history.data.value.at[0] ?? Infinity) * 1000 < now.value - DAY - 3_600_000;
-  const hint = asTable ? "last 24 h, means by the hour" : `last 24 h; ${before ? "dotted: the day before; " : ""}hatched: no data`;
+  const data = history.data.value;
+  const before = windowMs === DAY && data?.at.some((at, i) => at * 1000 < now.value - DAY && data.cpu_ratio[i] != null);
+  const hint = asTable ? `last ${span(windowMs)}, means` : `last ${span(windowMs)}; ${before ? "dotted: the day before; " : ""}hatched: no data`;
   const turn = (
-    <button type="button" class="linkish plain" onClick={() => setQuery({ use: asTable ? null : "table" })}>
+    <button type="button" class="linkish bare" onClick={() => setQuery({ use: asTable ? null : "table" })}>
       {asTable ? "Show as charts" : "Show as a table"}
     </button>
   );
@@ -215,7 +221,7 @@ function Use({ clusterId, rollup }: { clusterId: string; rollup: Rollup }) {
     <Section title="Use" hint={hint} end={turn}>
       <Loaded query={history} what="The history of use" rows={4} stillWorks="The figures above are up to date.">
         {(data) => {
-          const charts = chartsOf(data, rollup);
+          const charts = chartsOf(data, rollup, windowMs);
           return asTable ? (
             <HoursTable charts={charts} name="Use by the hour" />
           ) : (
@@ -235,8 +241,10 @@ function Use({ clusterId, rollup }: { clusterId: string; rollup: Rollup }) {
   );
 }
 
-function Happened({ overview, clusterId }: { overview: Overview; clusterId: string }) {
-  const strip = useQuery<EventStrip>(`/clusters/${clusterId}/events-strip?buckets=96`, { events: (_, event) => event.cluster_id === clusterId, everyMs: 300_000 });
+function Happened({ overview, clusterId, windowMs }: { overview: Overview; clusterId: string; windowMs: number }) {
+  /* of the moment of opening: an address that changes all the time could not be kept */
+  const since = useMemo(() => new Date(Math.floor((serverNow() - windowMs) / 60_000) * 60_000).toISOString().replace(".000", ""), [clusterId, windowMs]);
+  const strip = useQuery<EventStrip>(withQuery(`/clusters/${clusterId}/events-strip`, { since: windowMs === DAY ? null : since, buckets: 96 }), { events: (_, event) => event.cluster_id === clusterId, everyMs: 300_000 });
   const events = strip.data.value?.buckets.reduce((sum, b) => sum + b.fault + b.warning + b.repair + b.state + b.check + b.other, 0);
   const href = (since: string, until: string) => withQuery(`/clusters/${clusterId}/events`, { since, until });
   return (
@@ -295,6 +303,10 @@ function Configuration({ overview, clusterId }: { overview: Overview; clusterId:
   );
 }
 
+function windowOf(overview: Overview): number {
+  return windowFor(now.value - (parse(overview.cluster.created_at) ?? 0));
+}
+
 export function OverviewTab({ clusterId, overview }: TabProps) {
   return (
     <Loaded query={overview} what="The overview" rows={8}>
@@ -305,9 +317,9 @@ export function OverviewTab({ clusterId, overview }: TabProps) {
             <Worst overview={data} clusterId={clusterId} />
             <Waiting overview={data} clusterId={clusterId} />
           </div>
-          {data.rollup && <Use clusterId={clusterId} rollup={data.rollup} />}
+          {data.rollup && <Use clusterId={clusterId} rollup={data.rollup} windowMs={windowOf(data)} />}
           <div class="cols aside">
-            <Happened overview={data} clusterId={clusterId} />
+            <Happened overview={data} clusterId={clusterId} windowMs={windowOf(data)} />
             <Configuration overview={data} clusterId={clusterId} />
           </div>
         </>

@@ -1,6 +1,7 @@
 /* The body of POST /agent/v1/report. */
 #include "agent/report.h"
 
+#include "base/clock.h"
 #include "base/encode.h"
 
 /* The server takes 1 MiB; three streams, readings and inventory must fit. */
@@ -158,6 +159,8 @@ void report_write(const struct report *report, struct buf *out, size_t ret_count
     enc_cstr(&enc, report->boot_id);
     enc_key(&enc, "seq");
     enc_i64(&enc, (int64_t)report->seq);
+    enc_key(&enc, "sent_at");
+    enc_time(&enc, clock_wall_us());
     enc_key(&enc, "nonce");
     enc_cstr(&enc, report->nonce);
     enc_key(&enc, "ready");

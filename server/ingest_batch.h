@@ -12,7 +12,7 @@
 
 /* A statement slows down with its rows and a transaction holds locks: both are bounded. */
 #define BATCH_ROWS_MAX 1024
-#define BATCH_EVENTS_MAX 4096 /* at least REPORT_EVENTS_MAX */
+#define BATCH_EVENTS_MAX REPORT_EVENTS_MAX
 
 /* A report on its way to the database. */
 struct batch_item {

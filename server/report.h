@@ -13,6 +13,8 @@
 
 /* docs/agent-protocol.md promises these to agents. */
 #define REPORT_EVENTS_MAX 2048
+/* Each turn of a condition costs the writers a statement of its own. */
+#define REPORT_CLEARS_MAX 256
 #define REPORT_STREAMS_MAX 16
 #define REPORT_STREAM_LAST 2 /* streams are 0, 1 and 2 */
 #define REPORT_GPUS_MAX 64
@@ -138,7 +140,8 @@ struct report {
  * passed over, a reading of a wrong type is unknown, an event that cannot be stored is in `rejects`
  * with its reason while the rest is kept.
  * ERR_BAD_JSON; ERR_INVALID_FIELDS (boot_id or seq is missing, or a part is no object or array);
- * ERR_TOO_LARGE (more events or streams than a report may hold); *ret_detail says what is wrong.
+ * ERR_TOO_LARGE (more events, clears or streams than a report may hold); *ret_detail says what is
+ * wrong.
  */
 enum err report_read(struct arena *arena, struct str body, int64_t received_us,
                      struct report *ret_report, const char **ret_detail) MUST_CHECK;

@@ -160,15 +160,10 @@ static void write_lines(struct report_reader *reader, const struct line *lines, 
         if (i > 0) {
             *at++ = ',';
         }
-        at = put_text(at, STR("{\"at\":"));
-        if (lines[i].at.len > 0) {
-            *at++ = '"';
-            at = put_text(at, lines[i].at);
-            *at++ = '"';
-        } else {
-            at = put_text(at, STR("null"));
-        }
-        at = put_text(at, STR(",\"source\":\""));
+        bool timed = lines[i].at.len > 0;
+        at = put_text(at, timed ? STR("{\"at\":\"") : STR("{\"at\":null"));
+        at = put_text(at, lines[i].at);
+        at = put_text(at, timed ? STR("\",\"source\":\"") : STR(",\"source\":\""));
         at = put_text(at, lines[i].source);
         at = put_text(at, STR("\",\"text\":\""));
         at = put_text(at, lines[i].text);
@@ -376,6 +371,9 @@ static bool read_event(struct report_reader *reader)
         return report_fail(reader, ERR_TOO_LARGE, "A report holds at most 2,048 events.");
     }
     const char *reason = judge(&draft);
+    if (draft.event.kind == REPORT_CLEAR && ++reader->clear_count > REPORT_CLEARS_MAX) {
+        return report_fail(reader, ERR_TOO_LARGE, "A report holds at most 256 clears.");
+    }
     if (reason != NULL) {
         reject(reader, draft.event.seq, reason);
     } else {

@@ -13,6 +13,7 @@ struct report_reader {
     int64_t sent_at_us; /* 0 = absent */
     size_t event_cap;   /* allocated events */
     size_t reject_cap;  /* allocated rejects */
+    size_t clear_count;
     enum err err;       /* the first failure that is not malformed JSON */
     const char *detail; /* its sentence */
 };

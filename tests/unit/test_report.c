@@ -284,6 +284,20 @@ Test(report, too_many_events_are_refused_as_a_whole)
     buf_free(&text);
 }
 
+Test(report, too_many_clears_are_refused_as_a_whole)
+{
+    struct buf text = {0};
+    buf_add_c(&text, "{" BOOT ",\"seq\":1,\"streams\":[{\"stream\":0,\"events\":[{\"seq\":1}");
+    for (int i = 0; i <= REPORT_CLEARS_MAX; i++) {
+        buf_printf(&text, ",{\"seq\":%d,\"check_id\":\"x\",\"clear\":true}", i + 2);
+    }
+    buf_add_c(&text, "]}]}");
+    struct report report;
+    const char *detail = NULL;
+    cr_assert_eq(report_read(arena, buf_str(&text), NOW, &report, &detail), ERR_TOO_LARGE);
+    buf_free(&text);
+}
+
 Test(report, long_texts_are_cut_at_a_character)
 {
     struct buf text = {0};

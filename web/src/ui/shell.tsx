@@ -270,26 +270,27 @@ export function Shell({ scope, children }: { scope: Scope; children: ComponentCh
               <nav class="menunav" aria-label="Main, small">
                 <RailLinks close={close} />
               </nav>
-              <p class="popnote">
-                <b>{me.value?.org.title || me.value?.org.name}</b>
-                <span class="sub">
-                  {me.value?.name}, {me.value?.roles.join(" and ")}
-                </span>
-              </p>
               {(me.value?.orgs.length ?? 0) > 1 && (
-                <ul aria-label="Organisations">
-                  {me.value?.orgs.map((org) => (
-                    <li key={org.id}>
-                      <button type="button" aria-current={org.id === me.value?.org.id ? "true" : undefined} onClick={() => void switchOrg(org.id).then(close)}>
-                        {org.title || org.name}
-                      </button>
-                    </li>
-                  ))}
-                </ul>
+                <>
+                  <h2 class="pophead">Organisation</h2>
+                  <ul aria-label="Organisations">
+                    {me.value?.orgs.map((org) => (
+                      <li key={org.id}>
+                        <button type="button" aria-current={org.id === me.value?.org.id ? "true" : undefined} onClick={() => void switchOrg(org.id).then(close)}>
+                          {org.title || org.name}
+                          {org.id === me.value?.org.id && <Icon name="tick" />}
+                        </button>
+                      </li>
+                    ))}
+                  </ul>
+                </>
               )}
+              <h2 class="pophead">
+                {me.value?.name}, {me.value?.roles.join(" and ") || "no role"}
+              </h2>
               {me.value?.kind === "session" && (
                 <ul aria-label="Person">
-                  <li class="rule">
+                  <li>
                     <button type="button" onClick={() => void signOut()}>
                       Sign out
                     </button>

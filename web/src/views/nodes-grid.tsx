@@ -198,7 +198,7 @@ function HoverCard({ facts, id, past }: { facts: Facts; id: string; past: boolea
           <kbd>Space</kbd> select
         </span>
         <span>
-          <kbd>n</kbd> <kbd>p</kbd> not healthy
+          <kbd>n</kbd> next bad one
         </span>
       </div>
     </div>

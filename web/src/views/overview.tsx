@@ -123,7 +123,7 @@ function touches(repair: Repair): string {
 function Waiting({ overview, clusterId }: { overview: Overview; clusterId: string }) {
   const more = overview.waiting_count - overview.waiting.length;
   return (
-    <Section title="Waiting for approval" hint={overview.waiting.some((one) => one.deadline_at) ? "time left" : overview.waiting.length > 0 && "waiting for"} end={<a href={`/clusters/${clusterId}/repairs`}>All repairs</a>}>
+    <Section title="Waiting for approval" hint={overview.waiting.some((one) => one.deadline_at) ? "time left" : overview.waiting.length > 0 && "for how long"} end={<a href={`/clusters/${clusterId}/repairs`}>All repairs</a>}>
       {overview.waiting.length === 0 ? (
         <p class="t3">Nothing waits for approval.</p>
       ) : (

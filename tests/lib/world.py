@@ -63,8 +63,10 @@ class World:
         return self.made("POST", f"nodes/{node or self.node()}/incidents", body)["id"]
 
     def repair(self, node=None):
-        """Proposed, with its whole representation."""
-        return self.made("POST", f"nodes/{node or self.node()}/repairs", {"action": "reboot", "reason": self.name("reason")})
+        """Proposed, with its whole representation; its node has an agent, or nobody could approve it."""
+        node = node or self.node()
+        self.sql(f"UPDATE node SET joined_at = coalesce(joined_at, now()) WHERE id = '{node}'")
+        return self.made("POST", f"nodes/{node}/repairs", {"action": "reboot", "reason": self.name("reason")})
 
     def unknown_repair(self):
         """One whose end nobody knows, as a lost node leaves it."""

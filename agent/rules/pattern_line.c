@@ -160,6 +160,17 @@ static void add_lost(const struct fit *fit, const struct finding *finding)
     }
 }
 
+static void add_init(const struct fit *fit, const struct finding *finding)
+{
+    struct incident *before = engine_find(fit->feed, finding->check, "", NULL);
+    struct incident *incident = engine_add(fit->feed, finding);
+
+    engine_escalate(incident, finding);
+    if (before != NULL && before != incident && !before->taken) {
+        engine_absorb(incident, before);
+    }
+}
+
 static void add_clear(const struct fit *fit, struct finding *finding)
 {
     struct incident *open = engine_find(fit->feed, finding->check, finding->device, NULL);
@@ -269,6 +280,9 @@ static void add_refined(const struct fit *fit, struct finding *finding)
         return;
     case REFINE_CLEAR:
         add_clear(fit, finding);
+        return;
+    case REFINE_INIT:
+        add_init(fit, finding);
         return;
     case REFINE_HOLD:
         add_held(fit, finding);

@@ -16,7 +16,7 @@ const struct pattern patterns[] = {
     {"NVRM: GPU at PCI:%p: *", NULL, "gpu_lost", NULL, I, ACTION_NONE, false, CLEARS_QUIET, HOUR, 1, DEVICE_GPU, REFINE_CONTEXT, "identity of a GPU"},
     {"nvidia %p: Direct firmware load for nvidia/* failed*", NULL, "gpu_init", "RmInitAdapter", C, ACTION_REPROVISION, true, CLEARS_NEW_BOOT, 0, 1, DEVICE_GPU, REFINE_NONE, "GPU firmware file is missing"},
     {"NVRM: RmFetchGspRmImages: No firmware image found*", NULL, "gpu_init", "RmInitAdapter", C, ACTION_REPROVISION, true, CLEARS_NEW_BOOT, 0, 0, DEVICE_NONE, REFINE_JOIN, "GPU firmware file is missing"},
-    {"NVRM: GPU %p: RmInitAdapter failed*", NULL, "gpu_init", "RmInitAdapter", C, ACTION_REBOOT, true, CLEARS_NEW_BOOT, 0, 1, DEVICE_GPU, REFINE_NONE, "GPU could not be initialised"},
+    {"NVRM: GPU %p: RmInitAdapter failed*", NULL, "gpu_init", "RmInitAdapter", C, ACTION_REBOOT, true, CLEARS_NEW_BOOT, 0, 1, DEVICE_GPU, REFINE_INIT, "GPU could not be initialised"},
     {"NVRM: GPU %p: rm_init_adapter failed*", NULL, "gpu_init", "RmInitAdapter", C, ACTION_REBOOT, true, CLEARS_NEW_BOOT, 0, 1, DEVICE_GPU, REFINE_JOIN, "GPU could not be initialised"},
     {"NVRM: API mismatch: *", NULL, "driver_mismatch", NULL, C, ACTION_REBOOT, true, CLEARS_EVENT, 0, 0, DEVICE_NONE, REFINE_MISMATCH, "NVIDIA libraries and kernel module have different versions"},
     {"NVRM: knvlink*PostRxDet*failed*", NULL, "gpu_nvlink", "post_rx_detect", C, ACTION_REBOOT, true, CLEARS_NEW_BOOT, 0, 0, DEVICE_NONE, REFINE_NONE, "NVLink detection failed when the driver was loaded"},

@@ -13,6 +13,7 @@ enum refine {
     REFINE_NONE,
     REFINE_CONTEXT,     /* no fault: evidence for what follows about the same GPU */
     REFINE_JOIN,        /* evidence for an open incident of the check; else it opens one */
+    REFINE_INIT,        /* takes in what was told before without the GPU's address */
     REFINE_CLEAR,       /* the condition is gone */
     REFINE_HOLD,        /* waits a moment for what may follow */
     REFINE_AER,         /* a fatal error belongs to a GPU loss when there is one */

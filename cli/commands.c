@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "cli/local.h"
 #include "cli/table.h"
 
 #define EXIT_FAILED 1
@@ -410,5 +411,8 @@ const struct command_row command_rows[] = {
     {"repair reject", "NO", 1, "reject a proposed repair", run_reject},
     {"events", "", 0, "the newest 50 events of a cluster", run_events},
     {"api", "METHOD PATH [JSON]", 2, "any call; PATH is below /api/v1", run_api},
+    {"oidc check", "OPTIONS < token", 0, "judge a token without a server", .run_local = oidc_check},
+    {"kube authn-config validate", "FILE", 0, "judge an AuthenticationConfiguration",
+     .run_local = authn_config_validate},
 };
 const size_t command_rows_count = COUNTOF(command_rows);

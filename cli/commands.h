@@ -23,6 +23,7 @@ struct command_row {
     int operand_count;
     const char *help;
     int (*run)(const struct command_line *line); /* exit status */
+    int (*run_local)(int argc, char **argv);     /* instead of run: no server, options of its own */
 };
 
 extern const struct command_row command_rows[];

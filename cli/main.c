@@ -97,6 +97,13 @@ static const struct command_row *find_command(int count, char **words, int *ret_
     return NULL;
 }
 
+/* The row of a command without a server. Its words come first, since its options are its own. */
+static const struct command_row *find_local(int argc, char **argv, int *ret_used)
+{
+    const struct command_row *row = find_command(argc - 1, argv + 1, ret_used);
+    return row != NULL && row->run_local != NULL ? row : NULL;
+}
+
 static int run_row(const struct command_row *row, int argc, char **argv)
 {
     CLEANUP(buf_free) struct buf token = {0};
@@ -136,6 +143,11 @@ static int run_row(const struct command_row *row, int argc, char **argv)
 int main(int argc, char **argv)
 {
     log_setup("muster", LOG_WARNING, false);
+    int own = 0;
+    const struct command_row *local = find_local(argc, argv, &own);
+    if (local != NULL) {
+        return local->run_local(argc - 1 - own, argv + 1 + own);
+    }
     char **options = calloc((size_t)argc * 2 + 2, sizeof(*options));
     char **words = calloc((size_t)argc + 1, sizeof(*words));
     int option_count;
@@ -157,8 +169,8 @@ int main(int argc, char **argv)
         status = 0;
     } else if (!config_load(keys, COUNTOF(keys), &source, error, sizeof(error))) {
         (void)fprintf(stderr, "muster: %s\n", error);
-    } else if (row == NULL) {
-        (void)fprintf(stderr, "muster: there is no command %s. `muster help` lists them.\n",
+    } else if (row == NULL || row->run_local != NULL) {
+        (void)fprintf(stderr, "muster: there is no command %s here. `muster help` lists them.\n",
                       words[0]);
     } else {
         status = run_row(row, word_count - used, words + used);

@@ -29,7 +29,7 @@ const char *jose_quote(struct arena *arena, struct str text)
 {
     struct str rest = text;
     size_t len = 0;
-    char *copy = arena_alloc(arena, QUOTE_MAX + 8);
+    char copy[QUOTE_MAX + 8];
     while (rest.len > 0) {
         size_t step = str_utf8_len(rest);
         bool plain = step > 0 && jose_text_is_plain((struct str){rest.ptr, step});
@@ -48,8 +48,7 @@ const char *jose_quote(struct arena *arena, struct str text)
         rest.ptr += step;
         rest.len -= step;
     }
-    copy[len] = '\0';
-    return copy;
+    return arena_strndup(arena, copy, len);
 }
 
 json_t *jose_read_object(struct arena *arena, struct str text, const char **ret_detail)

@@ -12,8 +12,9 @@
 #include "oidc/reason.h"
 
 #define JOSE_TOKEN_MAX 16384
-/* What one token may need of an arena: its decoded parts, names and sentences. */
-#define JOSE_ARENA_CAP (1U << 20)
+/* What one token may need of an arena: its decoded parts, sentences, and 1,000 names of 1 KiB each
+ * for groups and extra. A common token takes a few KiB. */
+#define JOSE_ARENA_CAP (4U << 20)
 
 struct jws {
     struct str alg_name; /* as the header says it; may be empty */

@@ -129,6 +129,10 @@ def suite_api():
     return pytest_suite(["tests/api"], {"MUSTERD_STRIPPED": str(stripped / "musterd")})
 
 
+def suite_oidc():
+    return pytest_suite(["tests/oidc"])
+
+
 def suite_agent():
     return pytest_suite(["tests/agent"])
 
@@ -212,7 +216,7 @@ def suite_tidy():
         print("  skipped: clang-tidy-14 is not installed (apt-get install clang-tidy-14)")
         return Counts(skipped=1)
     files = [f for f in run(["git", "ls-files", "*.c"], capture_output=True, text=True).stdout.split()
-             if f.split("/")[0] in ("base", "db", "server", "agent", "cli", "bench")]
+             if f.split("/")[0] in ("base", "oidc", "db", "server", "agent", "cli", "bench")]
     done = run(["clang-tidy-14", "-p", "build", "--quiet", *files], capture_output=True, text=True)
     if done.returncode:
         print(done.stdout[-8000:])
@@ -225,6 +229,7 @@ SUITES = [
     ("unit", suite_unit, True, "Criterion units"),
     ("web", suite_web, True, "units of the console"),
     ("api", suite_api, True, "black box against the real server and a private PostgreSQL"),
+    ("oidc", suite_oidc, True, "tokens of every kind against the verifier, and the verdicts of others"),
     ("agent", suite_agent, True, "the real agent against fake hardware"),
     ("e2e", suite_e2e, True, "script/server and a real kernel line to a finished repair"),
     ("browser", suite_browser, True, "the console in Debian's Chromium, with axe"),

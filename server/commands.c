@@ -147,7 +147,7 @@ static bool read_waiting(struct commands *commands)
         return false;
     }
     size_t count = (size_t)db_rows_count(rows);
-    CLEANUP(cleanup_free) struct uuid *nodes = calloc(count + 1, sizeof *nodes);
+    struct uuid *nodes = calloc(count + 1, sizeof *nodes);
     if (nodes == NULL) {
         abort();
     }
@@ -156,6 +156,7 @@ static bool read_waiting(struct commands *commands)
         kept += db_uuid(rows, (int)i, 0, &nodes[kept]) ? 1 : 0;
     }
     commands_set(commands, nodes, kept);
+    free(nodes);
     db_rows_free(rows);
     return true;
 }

@@ -16,7 +16,7 @@
 #define MAC_LEN 16
 #define FILE_MAX 4096
 /* Replicas' clocks may differ a little. */
-#define FUTURE_MAX_US (5 * INT64_C(1000000))
+#define FUTURE_MAX_US (INT64_C(5) * 1000000)
 /* Parts this use of the key from any other. */
 #define NONCE_LABEL "muster-agent-nonce"
 

@@ -7,9 +7,9 @@
 
 #define NONCE_MAX 64
 /* Below this a difference of clocks is the way through the network. */
-#define SKEW_MIN_US (5 * INT64_C(1000000))
+#define SKEW_MIN_US (INT64_C(5) * 1000000)
 /* Spools hold a day; what claims to be older is a clock that was never set. */
-#define EVENT_AGE_MAX_US (7 * 86400 * INT64_C(1000000))
+#define EVENT_AGE_MAX_US (INT64_C(7) * 86400 * 1000000)
 /* "{" + "-32768," for each GPU at most + "}" with quotes, with room for the widest MiB value. */
 #define GPU_TEXT_MAX (REPORT_GPUS_MAX * 12 + 4)
 

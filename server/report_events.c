@@ -11,7 +11,7 @@
 #define LINE_TEXT_MAX 1023
 #define LINE_SOURCE_MAX 63
 #define COUNT_MAX INT64_C(1000000000)
-#define QUIET_SECONDS_MAX (30 * 86400)
+#define QUIET_SECONDS_MAX (INT64_C(30) * 86400)
 
 /* The check of the agent's own notes: it had to drop events. */
 #define NOTE_CHECK "agent.dropped"

@@ -44,6 +44,14 @@ const struct field agent_token_body[] = {
 };
 /* clang-format on */
 
+/* What a handler put into rq->in itself: its own, so it may write to it. */
+static void *own_of(const struct request *rq)
+{
+    void *own;
+    memcpy(&own, &rq->in, sizeof own);
+    return own;
+}
+
 static enum err reply_encoded(struct request *rq, int status, const struct buf *text)
 {
     reply_json(rq, status, (struct str){arena_strndup(rq->arena, text->ptr, text->len), text->len});
@@ -229,7 +237,7 @@ static enum err start_enrolment(struct enrolment *enrolment)
  * still takes nodes: they are watched, and commands wait until the key is back. */
 static enum err on_cluster_key(struct request *rq, const struct db_rows *rows)
 {
-    struct enrolment *enrolment = (struct enrolment *)(uintptr_t)rq->in;
+    struct enrolment *enrolment = own_of(rq);
     if (db_rows_count(rows) == 0) {
         return fail(rq, ERR_UNAUTHENTICATED, "The join token's cluster is gone.");
     }
@@ -244,7 +252,7 @@ static enum err on_cluster_key(struct request *rq, const struct db_rows *rows)
 
 static enum err on_join_token(struct request *rq, const struct db_rows *rows)
 {
-    struct enrolment *enrolment = (struct enrolment *)(uintptr_t)rq->in;
+    struct enrolment *enrolment = own_of(rq);
     if (db_rows_count(rows) == 0 ||
         !db_uuid(rows, 0, db_rows_col(rows, "org_id"), &enrolment->org) ||
         !db_uuid(rows, 0, db_rows_col(rows, "cluster_id"), &enrolment->cluster) ||
@@ -333,7 +341,7 @@ static bool is_signed(const struct token_request *token, struct arena *arena,
 
 static enum err on_node_key(struct request *rq, const struct db_rows *rows)
 {
-    struct token_request *token = (struct token_request *)(uintptr_t)rq->in;
+    struct token_request *token = own_of(rq);
     struct uuid org;
     uint8_t public_key[ED25519_PUBLIC_LEN];
     uint8_t hash[SHA256_LEN];

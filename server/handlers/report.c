@@ -23,7 +23,10 @@ struct exchange_of_report {
 
 static struct exchange_of_report *find_exchange(struct request *rq)
 {
-    return (struct exchange_of_report *)(uintptr_t)rq->in;
+    /* agent_report put it there: its own, so it may write to it. */
+    void *own;
+    memcpy(&own, &rq->in, sizeof own);
+    return own;
 }
 
 /* ------------------------------------------------------------------------------- the answer */

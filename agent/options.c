@@ -32,7 +32,7 @@ static const struct config_key keys[] = {
     {"allowed_actions", CONFIG_STR, &loaded.allowed_actions, "reboot,reset_gpu", 0, 255, "Actions this node carries out, comma separated; no signature lifts this."},
     {"destructive_per_hour", CONFIG_I64, &loaded.destructive_per_hour, "1", 0, 3600, "Interrupting actions begun per hour, at most."},
     {"reboot_program", CONFIG_STR, &loaded.reboot_program, "systemctl reboot", 1, 4096, "Program and arguments for a reboot, separated by blanks; no shell."},
-    {"reset_gpu_program", CONFIG_STR, &loaded.reset_gpu_program, "nvidia-smi --gpu-reset -i {device}", 1, 4096, "Program and arguments for a GPU reset; {device} is its PCI address."},
+    {"reset_gpu_program", CONFIG_STR, &loaded.reset_gpu_program, "nvidia-smi --gpu-reset -i {gpus}", 1, 4096, "Program and arguments for a GPU reset; {gpus} is their PCI addresses, joined by commas."},
     {"deny_file", CONFIG_STR, &loaded.deny_file, "/etc/muster/deny", 1, 4096, "While this file exists every command is refused."},
     {"rack", CONFIG_STR, &loaded.rack, "", 0, 63, "The rack this node stands in; groups nodes and limits repairs."},
     {"leaf", CONFIG_STR, &loaded.leaf, "", 0, 63, "The leaf switch this node hangs on."},

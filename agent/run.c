@@ -147,18 +147,24 @@ static void look_at_boot(struct agent *agent)
     }
 }
 
+/* What a reset ends, on each GPU that was reset. */
+static void clear_gpus(struct agent *agent)
+{
+    struct str rest = str_of(act_gpus(agent->act));
+    struct str part;
+    char gpu[16];
+
+    while (str_split(&rest, ',', &part)) {
+        (void)snprintf(gpu, sizeof(gpu), "%.*s", STR_FMT(part));
+        faults_clear(agent->faults, NULL, gpu, "the GPU was reset");
+    }
+}
+
 static void look_at_act(struct agent *agent, int64_t now_us)
 {
     switch (act_tick(agent->act, now_us)) {
     case ACT_GPU_RESET:
-        if (act_device(agent->act)[0] != '\0') {
-            faults_clear(agent->faults, NULL, act_device(agent->act), "the GPU was reset");
-            break;
-        }
-        for (unsigned i = 0; i < agent->readings.gpu_count; i++) {
-            faults_clear(agent->faults, NULL, agent->readings.gpus[i].pci.text,
-                         "the GPUs were reset");
-        }
+        clear_gpus(agent);
         break;
     case ACT_REBOOTING:
         look_at_boot(agent);

@@ -37,7 +37,7 @@ struct act {
     enum phase phase;
     int64_t deadline_us;
     pid_t pid;
-    char device[64];
+    char gpus[COMMAND_GPUS_CAP];
     struct command_result results[RESULTS_MAX];
     size_t result_count;
 };
@@ -247,7 +247,7 @@ void act_order(struct act *act, struct str payload, struct str signature, const 
 
 /* ---- the act ---- */
 
-bool act_split(const char *program, const char *device, struct buf *buf, char **argv, size_t cap)
+bool act_split(const char *program, const char *gpus, struct buf *buf, char **argv, size_t cap)
 {
     struct str rest = str_of(program);
     size_t starts[WORDS_MAX];
@@ -262,16 +262,16 @@ bool act_split(const char *program, const char *device, struct buf *buf, char **
             return false;
         }
         starts[count++] = buf->len;
-        ptrdiff_t at = str_find(word, STR("{device}"), 0);
+        ptrdiff_t at = str_find(word, STR("{gpus}"), 0);
         if (at < 0) {
             buf_add(buf, word.ptr, word.len);
         } else {
-            if (device[0] == '\0') {
+            if (gpus[0] == '\0') {
                 return false;
             }
             buf_add(buf, word.ptr, (size_t)at);
-            buf_add_c(buf, device);
-            buf_add(buf, word.ptr + at + 8, word.len - (size_t)at - 8);
+            buf_add_c(buf, gpus);
+            buf_add(buf, word.ptr + at + 6, word.len - (size_t)at - 6);
         }
         buf_add_char(buf, '\0');
     }
@@ -311,8 +311,8 @@ static void run(struct act *act, int64_t now_us)
         end(act, true, "this agent has no way to carry out the action");
         return;
     }
-    if (!act_split(program, act->command.device, &words, argv, COUNTOF(argv))) {
-        end(act, true, "the program for the action is not usable, or a device is missing");
+    if (!act_split(program, act->command.gpus, &words, argv, COUNTOF(argv))) {
+        end(act, true, "the program for the action is not usable, or no GPU is named");
         return;
     }
     act->pid = fork();
@@ -344,7 +344,7 @@ static enum act_news finish(struct act *act, int status, int64_t now_us)
         act->deadline_us = now_us + act->options->reboot_deadline_seconds * 1000000;
         return ACT_REBOOTING;
     }
-    (void)snprintf(act->device, sizeof(act->device), "%s", act->command.device);
+    (void)snprintf(act->gpus, sizeof(act->gpus), "%s", act->command.gpus);
     end(act, false, detail);
     return ACT_GPU_RESET;
 }
@@ -409,9 +409,9 @@ void act_results_told(struct act *act, bool answered, int64_t now_us)
     }
 }
 
-const char *act_device(const struct act *act)
+const char *act_gpus(const struct act *act)
 {
-    return act->device;
+    return act->gpus;
 }
 
 int64_t act_due(const struct act *act)

@@ -40,20 +40,20 @@ bool act_has_results(const struct act *act);
 enum act_news {
     ACT_NOTHING,
     ACT_ENDED,     /* a result waits */
-    ACT_GPU_RESET, /* a GPU was reset; act_device names it */
+    ACT_GPU_RESET, /* GPUs were reset; act_gpus names them */
     ACT_REBOOTING, /* the program for a reboot returned */
 };
 /* Looks after the child and deadlines. */
 enum act_news act_tick(struct act *act, int64_t now_us);
-/* PCI address of the GPU of the last ACT_GPU_RESET, "" = all. */
-const char *act_device(const struct act *act);
+/* PCI addresses of the last ACT_GPU_RESET, joined by commas. */
+const char *act_gpus(const struct act *act);
 /* When act_tick wants to be called at the latest; INT64_MAX = no need. */
 int64_t act_due(const struct act *act);
 
-/* Splits a program line at blanks and puts the device in; NULL-terminated, at most cap entries with
- * the NULL. False when there are more words, or none, or {device} has no value. The texts live in
+/* Splits a program line at blanks and puts the GPUs in; NULL-terminated, at most cap entries with
+ * the NULL. False when there are more words, or none, or {gpus} has no value. The texts live in
  * buf. For tests. */
-bool act_split(const char *program, const char *device, struct buf *buf, char **argv,
+bool act_split(const char *program, const char *gpus, struct buf *buf, char **argv,
                size_t cap) MUST_CHECK;
 
 #endif

@@ -55,21 +55,44 @@ static bool read_epoch(struct str payload, int64_t epoch[2])
            epoch[0] >= 0 && epoch[1] >= 0;
 }
 
-/* args.device is a PCI address and nothing else: it becomes a program's argument. */
-static bool read_device(struct str payload, char *text, size_t cap)
+/* args.gpus are PCI addresses and nothing else: they become a program's argument. */
+static bool read_gpus(struct str payload, char *text, size_t cap)
 {
-    struct str value;
+    struct json_reader reader;
+    struct str raw;
     struct pci pci;
+    enum json_type type;
+    size_t len = 0;
 
-    if (!json_path_text(payload, "args/device", &value) || value.len == 0) {
-        text[0] = '\0';
+    text[0] = '\0';
+    if (!json_path(payload, "args/gpus", &raw)) {
         return true;
     }
-    if (!pci_parse(value, &pci) || pci.mig_instance >= 0) {
+    json_open(&reader, raw);
+    if (json_next(&reader, NULL) != JSON_ARR) {
         return false;
     }
-    (void)snprintf(text, cap, "%s", pci.text);
+    while ((type = json_next(&reader, NULL)) != JSON_END) {
+        bool plain = false;
+
+        if (type != JSON_STR || !json_get_raw_str(&reader, &raw, &plain) || !plain ||
+            !pci_parse(raw, &pci) || pci.mig_instance >= 0) {
+            return false;
+        }
+        int more = snprintf(text + len, cap - len, "%s%s", len > 0 ? "," : "", pci.text);
+        if (more < 0 || (size_t)more >= cap - len) {
+            return false;
+        }
+        len += (size_t)more;
+    }
     return true;
+}
+
+static bool is_simulated(struct str payload)
+{
+    struct str raw;
+
+    return json_path(payload, "args/simulated", &raw) && str_eq_c(str_trim(raw), "true");
 }
 
 bool command_parse(struct str payload, struct command *ret_command)
@@ -92,9 +115,10 @@ bool command_parse(struct str payload, struct command *ret_command)
         !read_word(payload, "action", command.action, sizeof(command.action)) ||
         !read_word(payload, "nonce", command.nonce, sizeof(command.nonce)) ||
         !read_epoch(payload, command.epoch) ||
-        !read_device(payload, command.device, sizeof(command.device))) {
+        !read_gpus(payload, command.gpus, sizeof(command.gpus))) {
         return false;
     }
+    command.simulated = is_simulated(payload);
     if (!json_path_i64(payload, "repair_no", &command.repair_no)) {
         command.repair_no = 0;
     }
@@ -170,6 +194,12 @@ enum verdict command_judge(const struct command_rules *rules, struct str payload
         strcmp(ret_command->cluster_id, rules->identity->cluster_id) != 0 ||
         strcmp(ret_command->node_id, rules->identity->node_id) != 0) {
         return refuse(ret_reason, reason_cap, "the command is for another node");
+    }
+    if (ret_command->simulated) {
+        return refuse(ret_reason, reason_cap, "the command is for a simulated node");
+    }
+    if (strcmp(ret_command->action, "reset_gpu") == 0 && ret_command->gpus[0] == '\0') {
+        return refuse(ret_reason, reason_cap, "the command names no GPU");
     }
     if (rules->log == NULL) {
         return refuse(ret_reason, reason_cap, "the command log cannot be used");

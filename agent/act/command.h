@@ -11,6 +11,7 @@
 
 #define COMMAND_PAYLOAD_MAX ((size_t)16 * 1024)
 #define NONCE_CAP 64
+#define COMMAND_GPUS_CAP ((size_t)16 * 16) /* 16 GPUs a node */
 
 struct command {
     char id[COMMAND_ID_CAP];
@@ -20,7 +21,8 @@ struct command {
     char node_id[UUID_TEXT_LEN + 1];
     char boot_id[UUID_TEXT_LEN + 1];
     char nonce[NONCE_CAP];
-    char device[64]; /* args.device, "" = none */
+    char gpus[COMMAND_GPUS_CAP]; /* args.gpus: PCI addresses joined by commas, "" = none */
+    bool simulated;              /* args.simulated: for a node that is only played */
     int64_t epoch[2];
     int64_t repair_no;
 };

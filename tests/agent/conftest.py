@@ -40,7 +40,7 @@ class Node:
         self.config = {
             "server_url": server.url, "state_dir": self.state, "node_name": "gpu-17-03", "join_token_file": self.token,
             "boot_id_file": self.boot, "root": self.root, "nvml_library": FAKE_NVML, "deny_file": self.deny,
-            "reboot_program": f"{ROOT}/tests/agent/act-reboot {folder}", "reset_gpu_program": f"/bin/sh {folder}/reset {{device}}",
+            "reboot_program": f"{ROOT}/tests/agent/act-reboot {folder}", "reset_gpu_program": f"/bin/sh {folder}/reset {{gpus}}",
             "probe_timeout_seconds": 2, "log_level": "debug",
         }
 

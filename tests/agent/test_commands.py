@@ -154,7 +154,7 @@ def test_a_gpu_reset_ends_what_a_reset_ends(running, server):
     running.kernel("NVRM: Xid (PCI:0000:2b:00): 119, pid=1, name=x, Timeout waiting for RPC from GSP!",
                    "NVRM: Xid (PCI:0000:3b:00): 119, pid=1, name=x, Timeout waiting for RPC from GSP!")
     server.wait(lambda: len(server.found("gpu_gsp")) == 2)
-    server.wait_result(server.order("reset_gpu", args={"device": "0000:2b:00"}), "done")
+    server.wait_result(server.order("reset_gpu", args={"gpus": ["0000:2b:00"]}), "done")
     event = server.wait_event("gpu_gsp", clear=True)
     assert (event["device"], event["code"]) == ("0000:2b:00", "119")
     assert (running.folder / "resets").read_text() == "0000:2b:00\n"

@@ -22,6 +22,8 @@ static struct ed25519 *key;
 static struct identity identity;
 static struct command_rules rules;
 
+static const char *args = "{}";
+
 static const char *payload_of(const char *id, const char *epoch, const char *action,
                               const char *boot)
 {
@@ -31,9 +33,9 @@ static const char *payload_of(const char *id, const char *epoch, const char *act
         text, sizeof(text),
         "{\"command_id\":\"%s\",\"org_id\":\"" ORG "\",\"cluster_id\":\"" CLUSTER
         "\",\"node_id\":\"" NODE
-        "\",\"epoch\":%s,\"action\":\"%s\",\"args\":{},\"boot_id\":\"%s\",\"nonce\":\"" NONCE
+        "\",\"epoch\":%s,\"action\":\"%s\",\"args\":%s,\"boot_id\":\"%s\",\"nonce\":\"" NONCE
         "\",\"repair_no\":17}",
-        id, epoch, action, boot);
+        id, epoch, action, args, boot);
     return text;
 }
 
@@ -301,13 +303,45 @@ Test(commands, a_program_is_split_at_blanks_and_gets_its_device)
     CLEANUP(buf_free) struct buf words = {0};
     char *argv[8];
 
-    cr_assert(act_split("nvidia-smi --gpu-reset  -i {device}", "0000:bb:00", &words, argv,
-                        COUNTOF(argv)));
+    cr_assert(
+        act_split("nvidia-smi --gpu-reset  -i {gpus}", "0000:bb:00", &words, argv, COUNTOF(argv)));
     cr_assert_str_eq(argv[0], "nvidia-smi");
     cr_assert_str_eq(argv[3], "0000:bb:00");
     cr_assert_null(argv[4]);
     buf_clear(&words);
-    cr_assert_not(act_split("reset {device}", "", &words, argv, COUNTOF(argv)));
+    cr_assert_not(act_split("reset {gpus}", "", &words, argv, COUNTOF(argv)));
     cr_assert_not(act_split("   ", "", &words, argv, COUNTOF(argv)));
     cr_assert_not(act_split("a b c d e f g h i", "", &words, argv, COUNTOF(argv)));
+}
+
+Test(commands, an_order_for_a_simulated_node_is_refused, .init = start, .fini = end)
+{
+    char reason[200];
+
+    args = "{\"simulated\": true}";
+    cr_assert_eq(judge(payload_of(ID, "[1,1]", "reboot", PRESENT), key, reason), VERDICT_REFUSED);
+    cr_assert_str_eq(reason, "the command is for a simulated node");
+}
+
+Test(commands, a_reset_names_its_gpus_by_pci_address_only, .init = start, .fini = end)
+{
+    static const struct {
+        const char *args;
+        enum verdict verdict;
+    } cases[] = {
+        {"{\"gpus\": [\"0000:bb:00\"]}", VERDICT_ACT},
+        {"{\"gpus\": [\"0000:bb:00\", \"0000:1b:00.0\"]}", VERDICT_ACT},
+        {"{\"gpus\": []}", VERDICT_REFUSED},
+        {"{}", VERDICT_REFUSED},
+        {"{\"gpus\": \"0000:bb:00\"}", VERDICT_IGNORED},
+        {"{\"gpus\": [\"; reboot\"]}", VERDICT_IGNORED},
+        {"{\"gpus\": [7]}", VERDICT_IGNORED},
+    };
+    char reason[200];
+
+    for (size_t i = 0; i < COUNTOF(cases); i++) {
+        args = cases[i].args;
+        cr_assert_eq(judge(payload_of(ID, "[1,1]", "reset_gpu", PRESENT), key, reason),
+                     cases[i].verdict, "case %zu", i);
+    }
 }

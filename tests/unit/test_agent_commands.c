@@ -314,7 +314,7 @@ Test(commands, a_program_is_split_at_blanks_and_gets_its_device)
     cr_assert_not(act_split("a b c d e f g h i", "", &words, argv, COUNTOF(argv)));
 }
 
-Test(commands, an_order_for_a_simulated_node_is_refused, .init = start, .fini = end)
+Test(commands, an_order_for_a_simulated_node_is_refused)
 {
     char reason[200];
 
@@ -323,7 +323,7 @@ Test(commands, an_order_for_a_simulated_node_is_refused, .init = start, .fini = 
     cr_assert_str_eq(reason, "the command is for a simulated node");
 }
 
-Test(commands, a_reset_names_its_gpus_by_pci_address_only, .init = start, .fini = end)
+Test(commands, a_reset_names_its_gpus_by_pci_address_only)
 {
     static const struct {
         const char *args;

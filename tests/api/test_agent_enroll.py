@@ -140,7 +140,7 @@ def test_unknown_fields_are_those_of_a_newer_agent(server):
     assert Agent(server, name()).try_enroll(join_token(server), nova={"a": 1}, hardware=None).status_code == 201
 
 
-def test_one_use_is_one_node_however_many_ask(server):  # I5
+def test_I5_one_use_is_one_node_however_many_ask(server):
     token = join_token(server)
     agents = [Agent(server, name()) for _ in range(30)]
     answers = []

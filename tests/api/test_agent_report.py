@@ -225,7 +225,7 @@ def test_numbers_of_an_org_are_its_own_and_without_doubles(server, agent):
     assert server.sql("SELECT count(*) = max(seq) AND min(seq) = 1 FROM event WHERE org_id = '" + server.org_id + "'") == "t"
 
 
-def test_a_wrong_clock_decides_nothing(server, agent):  # O9
+def test_O9_a_wrong_clock_decides_nothing(agent):
     for days in (1, -1):
         wrong = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=days)
         happened = wrong - datetime.timedelta(seconds=60)
@@ -270,7 +270,7 @@ def test_reports_need_a_live_token(server, agent):
     assert server.api("GET", "/api/v1/clusters", token=agent.token).status_code in (403, 404)
 
 
-def test_a_report_is_about_the_token_s_node_whatever_it_says(server, agent):  # I6
+def test_I6_a_report_is_about_the_token_s_node_whatever_it_says(server, agent):
     other = Agent(server, "other-" + uuid.uuid4().hex[:8]).enroll()
     agent.report_ok(node_id=other.node_id, org_id=str(uuid.uuid4()), metrics=METRICS, streams=[stream(0, fault(1))])
     assert other.one("SELECT seq FROM node_latest WHERE node_id = {node}") == "0"
@@ -378,7 +378,7 @@ def test_a_result_after_the_deadline_is_what_happened(agent):
     assert state_of(agent, command) == "done|late"
 
 
-def test_a_node_settles_its_own_commands_only(server, agent):  # I6
+def test_I6_a_node_settles_its_own_commands_only(server, agent):
     other = Agent(server, "cmd-" + uuid.uuid4().hex[:8]).enroll()
     command = order(other)
     agent.report_ok(results=[{"command_id": command, "state": "done", "detail": ""}])

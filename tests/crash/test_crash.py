@@ -135,7 +135,7 @@ def check_stored(server, writers):
     assert len(set(gaps)) == 1, f"the org's events have gaps or doubles: {gaps}"
 
 
-def test_acknowledged_reports_survive_crashes_and_count_once(server):  # D1, D2
+def test_D1_D2_acknowledged_reports_survive_crashes_and_count_once(server):
     print(f"CRASH_SEED={SEED} CRASH_SECONDS={SECONDS:g}")
     for setting in ("fsync", "synchronous_commit", "full_page_writes"):
         assert server.sql(f"SHOW {setting}") == "on"
@@ -176,7 +176,7 @@ def check_answers(writers):
 
 
 @pytest.mark.parametrize("how", ["fast_stop", "immediate_stop"])
-def test_a_restarted_database_needs_no_restarted_server(server, how):  # D4
+def test_D4_a_restarted_database_needs_no_restarted_server(server, how):
     writers = start_writers(server)
     for _ in range(3):
         time.sleep(0.7)
@@ -190,7 +190,7 @@ def test_a_restarted_database_needs_no_restarted_server(server, how):  # D4
     check_stored(server, writers)
 
 
-def test_a_database_that_hangs_is_an_answer_in_time(server):  # D4
+def test_D4_a_database_that_hangs_is_an_answer_in_time(server):
     writers = start_writers(server)
     time.sleep(0.7)
     server.pg.pause()

@@ -235,14 +235,18 @@ static bool read_entry(struct arena *arena, struct str line, struct entry *entry
         return false;
     }
     while ((type = json_next(&reader, &key)) != JSON_END) {
-        struct str *member = entry_member(entry, key);
+        struct str *member;
         bool good = false;
 
+        if (type == JSON_ERROR) {
+            return false; /* there is no key then */
+        }
+        member = entry_member(entry, key);
         if (member != NULL && type == JSON_STR) {
             good = read_string(arena, &reader, member);
         } else if (member == &entry->message && type == JSON_ARR) {
             good = read_bytes(arena, &reader, member);
-        } else if (type != JSON_ERROR) {
+        } else {
             good = json_skip(&reader);
         }
         if (!good) {

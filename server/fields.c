@@ -179,6 +179,11 @@ const struct field node_filters[] = {
     END,
 };
 
+const struct field grid_query[] = {
+    ROW(FIELD_BOOL, grid_query, ids, 0, 0, 0, NULL),
+    END,
+};
+
 #define EVENT_FILTERS                                                                              \
     ROW(FIELD_UUID, event_query, node_id, 0, 0, 0, NULL),                                          \
     ROW(FIELD_STR_LIST, event_query, type, 0, 0, 50, NULL),                                        \

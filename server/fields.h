@@ -195,6 +195,12 @@ struct node_query {
 extern const struct field node_query[];
 extern const struct field node_filters[]; /* node_query without sort */
 
+struct grid_query {
+    bool ids;
+    bool has_ids;
+};
+extern const struct field grid_query[];
+
 struct event_query {
     struct str cluster_id; /* not below /clusters/{cluster} */
     struct str node_id;

@@ -79,7 +79,7 @@ const struct route routes[] = {
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/as-of", .operation = "cluster_as_of", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_CLUSTER_AS_OF,
      .args = ARG_QUERY, QUERY(as_of_query, as_of_query), .flags = ROUTE_COMPRESS},
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/grid", .operation = "cluster_grid", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
-     .handler = cluster_grid, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+     QUERY(grid_query, grid_query), .handler = cluster_grid, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
 
     /* nodes and their parts */
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/nodes", .operation = "node_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,

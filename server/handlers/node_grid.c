@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/encode.h"
 #include "base/map.h"
+#include "server/fields.h"
 
 /* Columns of node_grid. */
 enum column {
@@ -54,9 +55,16 @@ static void write_names(struct enc *enc, const struct db_rows *rows, int count)
     enc_arr_end(enc);
 }
 
-static void write_ids(struct enc *enc, const struct db_rows *rows, int count)
+/* Ids are two thirds of a compressed grid, because nothing can shrink their randomness: who follows
+ * a grid asks for them once. */
+static void write_ids(struct request *rq, struct enc *enc, const struct db_rows *rows, int count)
 {
+    const struct grid_query *query = rq->params;
     enc_key(enc, "ids");
+    if (!query->ids) {
+        enc_null(enc);
+        return;
+    }
     enc_arr(enc);
     for (int row = 0; row < count; row++) {
         struct str id = db_text(rows, row, COL_ID);
@@ -150,7 +158,7 @@ static void write_grid(struct request *rq, struct enc *enc, const struct db_rows
     enc_key(enc, "n");
     enc_i64(enc, count);
     write_names(enc, rows, count);
-    write_ids(enc, rows, count);
+    write_ids(rq, enc, rows, count);
     write_states(rq, enc, rows, count);
     write_places(rq, enc, rows, count, COL_RACK);
     write_places(rq, enc, rows, count, COL_LEAF);

@@ -561,7 +561,7 @@ function GridBody({ grid, clusterId, filter, group, fill }: GridProps & { grid: 
 }
 
 export function NodesGrid(props: GridProps) {
-  const grid = useQuery<Grid>(`/clusters/${props.clusterId}/grid`, {
+  const grid = useQuery<Grid>(`/clusters/${props.clusterId}/grid?ids=true`, {
     samplesOf: props.clusterId,
     sampleGapMs: 4_000,
     events: (type, event) => event.cluster_id === props.clusterId && /^node\./.test(type),

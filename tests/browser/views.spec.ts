@@ -259,10 +259,10 @@ test("older events follow on demand", async () => {
 });
 
 test("a cluster without nodes shows the command with a fresh token, and changes by itself", async () => {
-  const page = await open(`/clusters/${EMPTY}`, /muster-agent enroll --server/);
-  assert.match((await page.locator("pre").textContent()) ?? "", new RegExp(`--server ${stage.base} \\\\\\s+--token mjt_00`));
+  const page = await open(`/clusters/${EMPTY}`, /muster-agent enroll --join_token/);
+  assert.match((await page.locator("pre").textContent()) ?? "", new RegExp(`server_url = ${stage.base}' > /etc/muster/agent\\.conf\\nmuster-agent enroll --join_token mjt_00`));
   await page.getByRole("button", { name: "New token" }).click();
-  await page.getByText(/--token mjt_01/).waitFor();
+  await page.getByText(/--join_token mjt_01/).waitFor();
   await stage.leave(page);
 });
 

@@ -11,7 +11,11 @@ import { CheckLines, type CheckLineItem } from "../ui/records";
 import { Empty, ErrorNote, Note, Skeleton } from "../ui/states";
 
 function commandFor(token: string): string {
-  return `muster-agent enroll --server ${location.origin} \\\n  --token ${token} && systemctl enable --now muster-agent`;
+  /* the address goes into the file, since the service needs it too */
+  return [
+    `mkdir -p /etc/muster && echo 'server_url = ${location.origin}' > /etc/muster/agent.conf`,
+    `muster-agent enroll --join_token ${token} && systemctl enable --now muster-agent`,
+  ].join("\n");
 }
 
 /** Tokens that others made; their secret is not shown again, but that they exist says something. */
@@ -70,7 +74,7 @@ export function JoinFirstNode({ clusterId }: { clusterId: string }) {
       ) : left > 0 ? (
         <>
           <p>
-            Run this as root on a GPU node. The token works for {span(left)} more, {token.value.uses_left === 1 ? "once" : `${token.value.uses_left} times`}, and only for this cluster.
+            Run this as root on a GPU node that has muster-agent and its service. The token works for {span(left)} more, {token.value.uses_left === 1 ? "once" : `${token.value.uses_left} times`}, and only for this cluster.
           </p>
           <Command text={commandFor(token.value.token)} label="The command that joins a node" />
         </>

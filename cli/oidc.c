@@ -18,6 +18,7 @@ struct options {
     const char *config;
     const char *jwks;
     const char *client_id;
+    const char *decrypt;
     bool allow_private;
     struct oidc_question question;
 };
@@ -44,10 +45,15 @@ static bool parse_use(const char *text, enum oidc_use *ret_use)
 static bool parse_options(int argc, char **argv, struct options *ret)
 {
     static const struct option rows[] = {
-        {"config", required_argument, NULL, 'c'},  {"jwks", required_argument, NULL, 'k'},
-        {"now", required_argument, NULL, 'n'},     {"client-id", required_argument, NULL, 'i'},
-        {"allow-private", no_argument, NULL, 'p'}, {"use", required_argument, NULL, 'u'},
-        {"nonce", required_argument, NULL, 'o'},   {NULL, 0, NULL, 0},
+        {"config", required_argument, NULL, 'c'},
+        {"jwks", required_argument, NULL, 'k'},
+        {"now", required_argument, NULL, 'n'},
+        {"client-id", required_argument, NULL, 'i'},
+        {"allow-private", no_argument, NULL, 'p'},
+        {"decrypt", required_argument, NULL, 'd'},
+        {"use", required_argument, NULL, 'u'},
+        {"nonce", required_argument, NULL, 'o'},
+        {NULL, 0, NULL, 0},
     };
     /* getopt passes over the first word, the program's name: here the command's last word. */
     int option;
@@ -63,6 +69,8 @@ static bool parse_options(int argc, char **argv, struct options *ret)
             good = str_parse_i64(str_of(optarg), 0, INT32_MAX * INT64_C(64), &ret->question.now_s);
         } else if (option == 'i') {
             ret->client_id = optarg;
+        } else if (option == 'd') {
+            ret->decrypt = optarg;
         } else if (option == 'p') {
             ret->allow_private = true;
         } else if (option == 'u') {
@@ -254,11 +262,29 @@ static int judge(struct arena *arena, const struct options *options, struct str 
     if (!good) {
         return 1;
     }
-    const struct oidc_issuer *issuer = oidc_find_issuer(arena, issuers, count, token);
+    const struct oidc_issuer *issuer =
+        oidc_find_issuer(arena, issuers, count, options->question.decrypt, token);
     oidc_verify(arena, issuer != NULL ? issuer : &issuers[0], keys, token, &options->question,
                 &verdict);
     print_verdict(&verdict, keys);
     return 0;
+}
+
+/* Our private keys, where the issuer encrypts its tokens. */
+static bool read_private_keys(const char *file, struct jwe_keys **ret_keys)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    const char *why = "";
+    int failed = file_read(file, JWK_SET_MAX_BYTES, &text);
+    if (failed != 0) {
+        (void)say(file, strerror(failed));
+        return false;
+    }
+    *ret_keys = jwe_keys_parse(buf_str(&text), &why);
+    if (*ret_keys == NULL) {
+        (void)say(file, why);
+    }
+    return *ret_keys != NULL;
 }
 
 int oidc_check(int argc, char **argv)
@@ -268,7 +294,7 @@ int oidc_check(int argc, char **argv)
     if (!parse_options(argc, argv, &options)) {
         (void)fprintf(stderr, "muster oidc check --config FILE --jwks FILE [--now UNIX] "
                               "[--client-id ID] [--use id|access|logout] [--nonce TEXT] "
-                              "[--allow-private] < token\n");
+                              "[--decrypt JWKS] [--allow-private] < token\n");
         return 2;
     }
     CLEANUP(buf_free) struct buf config = {0};
@@ -290,5 +316,12 @@ int oidc_check(int argc, char **argv)
     if (keys == NULL) {
         return say(options.jwks, why);
     }
-    return judge(arena, &options, buf_str(&config), keys, buf_str(&token));
+    struct jwe_keys *decrypt = NULL;
+    if (options.decrypt != NULL && !read_private_keys(options.decrypt, &decrypt)) {
+        return 1;
+    }
+    options.question.decrypt = decrypt;
+    int status = judge(arena, &options, buf_str(&config), keys, buf_str(&token));
+    jwe_keys_free(decrypt);
+    return status;
 }

@@ -3,58 +3,17 @@
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
-#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
-#include <string.h>
 
 #include "base/crypto.h"
+#include "oidc/jwk_parts.h"
 
 #define RSA_BITS_MIN 2048 /* NIST SP 800-131A */
 #define RSA_BITS_MAX 8192 /* more would only cost time */
 #define RSA_EXPONENT_BYTES 8
-#define PART_MAX 1040 /* bytes of an 8192-bit number and a few zeros */
 #define KID_MAX 1024
-
-struct part {
-    uint8_t bytes[PART_MAX];
-    size_t len;
-};
-
-/* A base64url member; false when it is not there or not strict. */
-static bool read_part(const json_t *item, const char *name, struct part *ret)
-{
-    const json_t *value = json_object_get(item, name);
-    return json_is_string(value) &&
-           crypto_unb64(jose_text(value), ret->bytes, sizeof(ret->bytes), &ret->len) &&
-           ret->len > 0;
-}
-
-/* Makes the key from its parts. A point is checked to lie on its curve; OpenSSL's check of RSA is
- * left out, because it tests the modulus for primality: up to a second for each key of a stranger's
- * set. */
-static EVP_PKEY *build_key(const char *type, OSSL_PARAM_BLD *builder)
-{
-    EVP_PKEY *pkey = NULL;
-    OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(builder);
-    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, type, NULL);
-    bool made = params != NULL && ctx != NULL && EVP_PKEY_fromdata_init(ctx) == 1 &&
-                EVP_PKEY_fromdata(ctx, &pkey, EVP_PKEY_PUBLIC_KEY, params) == 1;
-    EVP_PKEY_CTX_free(ctx);
-    OSSL_PARAM_free(params);
-    if (made && EVP_PKEY_is_a(pkey, "EC")) {
-        EVP_PKEY_CTX *check = EVP_PKEY_CTX_new_from_pkey(NULL, pkey, NULL);
-        made = check != NULL && EVP_PKEY_public_check(check) == 1;
-        EVP_PKEY_CTX_free(check);
-    }
-    if (!made) {
-        EVP_PKEY_free(pkey);
-        pkey = NULL;
-        ERR_clear_error();
-    }
-    return pkey;
-}
 
 /* True when the residue lies in the group that 65537 generates modulo the prime. */
 static bool is_power_of_65537(unsigned residue, unsigned prime)
@@ -115,9 +74,9 @@ static enum jwk_skip judge_rsa(const BIGNUM *n, const BIGNUM *e, struct arena *a
 static enum jwk_skip import_rsa(struct arena *arena, const json_t *item, struct jwk *ret,
                                 const char **ret_detail)
 {
-    struct part modulus;
-    struct part exponent;
-    if (!read_part(item, "n", &modulus) || !read_part(item, "e", &exponent) ||
+    struct jwk_part modulus;
+    struct jwk_part exponent;
+    if (!jwk_read_part(item, "n", &modulus) || !jwk_read_part(item, "e", &exponent) ||
         exponent.len > RSA_EXPONENT_BYTES) {
         *ret_detail = "n and e must be base64url numbers.";
         return JWK_SKIP_MALFORMED;
@@ -132,7 +91,7 @@ static enum jwk_skip import_rsa(struct arena *arena, const json_t *item, struct 
     if (skip == JWK_SKIP_NONE) {
         (void)OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n);
         (void)OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e);
-        ret->pkey = build_key("RSA", builder);
+        ret->pkey = jwk_build_key("RSA", builder, EVP_PKEY_PUBLIC_KEY);
         if (ret->pkey == NULL) {
             *ret_detail = "OpenSSL does not take it as an RSA key.";
             skip = JWK_SKIP_WEAK;
@@ -147,36 +106,31 @@ static enum jwk_skip import_rsa(struct arena *arena, const json_t *item, struct 
 static enum jwk_skip import_ec(const json_t *item, struct str crv, struct jwk *ret,
                                const char **ret_detail)
 {
-    struct part x;
-    struct part y;
-    uint8_t point[1 + 2 * 66] = {POINT_CONVERSION_UNCOMPRESSED};
-    size_t size = str_eq_c(crv, "P-256") ? 32 : str_eq_c(crv, "P-384") ? 48 : 66;
-    if (!read_part(item, "x", &x) || !read_part(item, "y", &y) || x.len != size || y.len != size) {
-        *ret_detail =
-            "x and y must be base64url of the curve's full length."; /* RFC 7518 6.2.1.2 */
-        return JWK_SKIP_MALFORMED;
-    }
-    memcpy(point + 1, x.bytes, size);
-    memcpy(point + 1 + size, y.bytes, size);
     OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
+    enum jwk_skip skip = JWK_SKIP_NONE;
+    uint8_t point[JWK_POINT_MAX];
     if (builder == NULL) {
         abort();
     }
-    (void)OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, crv.ptr, crv.len);
-    (void)OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point, 1 + 2 * size);
-    ret->pkey = build_key("EC", builder);
-    OSSL_PARAM_BLD_free(builder);
-    if (ret->pkey == NULL) {
-        *ret_detail = "The point is not on the curve.";
-        return JWK_SKIP_WEAK;
+    if (!jwk_push_point(builder, item, crv, point)) {
+        *ret_detail =
+            "x and y must be base64url of the curve's full length."; /* RFC 7518 6.2.1.2 */
+        skip = JWK_SKIP_MALFORMED;
+    } else {
+        ret->pkey = jwk_build_key("EC", builder, EVP_PKEY_PUBLIC_KEY);
+        if (ret->pkey == NULL) {
+            *ret_detail = "The point is not on the curve.";
+            skip = JWK_SKIP_WEAK;
+        }
     }
-    return JWK_SKIP_NONE;
+    OSSL_PARAM_BLD_free(builder);
+    return skip;
 }
 
 static enum jwk_skip import_okp(const json_t *item, struct jwk *ret, const char **ret_detail)
 {
-    struct part x;
-    if (read_part(item, "x", &x) && x.len == ED25519_PUBLIC_LEN) {
+    struct jwk_part x;
+    if (jwk_read_part(item, "x", &x) && x.len == ED25519_PUBLIC_LEN) {
         ret->pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, x.bytes, x.len);
     }
     if (ret->pkey == NULL) {

@@ -302,8 +302,15 @@ static enum oidc_reason run_checks(struct checking *checking, enum oidc_check *r
 static enum oidc_reason read_token(struct checking *checking, struct str token, json_t **ret_claims)
 {
     const char *why = "";
-    enum oidc_reason reason =
-        jws_parse(checking->arena, token, &checking->jws, &checking->verdict->detail);
+    enum oidc_reason reason = OIDC_OK;
+    if (jwe_is_one(token)) {
+        reason = jwe_open(checking->arena, checking->question->decrypt, token, &token,
+                          &checking->verdict->detail);
+        if (reason != OIDC_OK) {
+            return reason;
+        }
+    }
+    reason = jws_parse(checking->arena, token, &checking->jws, &checking->verdict->detail);
     checking->verdict->alg = checking->jws.alg_name;
     checking->verdict->kid = checking->jws.kid;
     if (reason != OIDC_OK) {
@@ -339,12 +346,14 @@ void oidc_verify(struct arena *arena, const struct oidc_issuer *issuer, const st
 }
 
 const struct oidc_issuer *oidc_find_issuer(struct arena *arena, const struct oidc_issuer *issuers,
-                                           size_t count, struct str token)
+                                           size_t count, const struct jwe_keys *decrypt,
+                                           struct str token)
 {
     struct jws jws;
     const char *detail = "";
     const struct oidc_issuer *found = NULL;
-    if (jws_parse(arena, token, &jws, &detail) != OIDC_OK) {
+    if ((jwe_is_one(token) && jwe_open(arena, decrypt, token, &token, &detail) != OIDC_OK) ||
+        jws_parse(arena, token, &jws, &detail) != OIDC_OK) {
         return NULL;
     }
     json_t *claims = jose_read_object(arena, jws.payload, &detail);

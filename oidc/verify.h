@@ -4,6 +4,7 @@
 
 #include "oidc/issuer.h"
 #include "oidc/jose.h"
+#include "oidc/jwe.h"
 #include "oidc/jwk.h"
 #include "oidc/reason.h"
 
@@ -18,7 +19,8 @@ struct oidc_question {
     enum oidc_use use;
     int64_t now_s;
     bool has_nonce;
-    struct str nonce; /* compared when has_nonce */
+    struct str nonce;               /* compared when has_nonce */
+    const struct jwe_keys *decrypt; /* our private keys for encrypted tokens; NULL = none */
 };
 
 /* The checks in the order in which they are made, for a page that shows each as a line. */
@@ -84,6 +86,7 @@ void oidc_verify(struct arena *arena, const struct oidc_issuer *issuer, const st
 
 /* The issuer of a token out of several, by what it says itself, unchecked; NULL when none fits. */
 const struct oidc_issuer *oidc_find_issuer(struct arena *arena, const struct oidc_issuer *issuers,
-                                           size_t count, struct str token);
+                                           size_t count, const struct jwe_keys *decrypt,
+                                           struct str token);
 
 #endif

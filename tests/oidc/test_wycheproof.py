@@ -58,3 +58,20 @@ def test_signatures(name, count, probe):
     assert wrong == []
     assert contradictions == {c for c in CONTRADICTIONS if c[0] == name}
     print(f"{name}: {count} vectors, {by_policy} valid symmetric ones refused by policy, {len(contradictions)} contradictions")
+
+
+def test_encryption(probe):
+    """The encrypted tokens of json_web_crypto: 17 for an EC key, 17 for a symmetric one."""
+    rows = rows_of("json_web_crypto", "jwe")
+    assert len(rows) == 34
+    wrong, by_policy = [], 0
+    asked = [{"private": row["jwks"], "token": row["token"]} for *_, row in rows]
+    for (test, group, _), verdict in zip(rows, probe(asked)):
+        accepted, valid = verdict["ours"] == "ok", test["result"] == "valid"
+        if is_symmetric(group):
+            assert not accepted
+            by_policy += valid
+        elif accepted != valid:
+            wrong.append((test["tcId"], test["comment"], test["result"], verdict["ours"]))
+    assert wrong == []
+    assert by_policy == 1

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import { axe, CALM, EMPTY, LARGE, LOCAL, nodeId, overflow, says, SILENT, Stage } from "./support";
+import { axe, CALM, EMPTY, LARGE, LOCAL, nodeId, overflow, says, SILENT, smallTargets, Stage } from "./support";
 
 let stage: Stage;
 before(async () => {
@@ -44,22 +44,6 @@ const VIEWS: readonly [name: string, path: string, shows: string | RegExp, act?:
     await says(page, "Keyboard shortcuts");
   }],
 ];
-
-/** Anything that can be pressed and is smaller than 24 px, save links within a line of text (WCAG 2.5.8). */
-async function smallTargets(page: Page): Promise<string[]> {
-  return page.evaluate(() =>
-    [...document.querySelectorAll<HTMLElement>("button, select, input, [role=grid]")]
-      .filter((element) => element.getClientRects().length > 0 && !element.closest(".vh") && !element.classList.contains("linkish"))
-      .map((element) => {
-        /* a check box is pressed through its label */
-        const target = element.closest("label") ?? element;
-        const box = target.getBoundingClientRect();
-        return { what: element.outerHTML.slice(0, 100), width: box.width, height: box.height };
-      })
-      .filter(({ width, height }) => width < 23.5 || height < 23.5)
-      .map(({ what, width, height }) => `${Math.round(width)}x${Math.round(height)} ${what}`),
-  );
-}
 
 for (const [name, path, shows, act] of VIEWS) {
   for (const width of [1280, 390]) {

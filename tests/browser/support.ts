@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chromium, type BrowserContext, type Page } from "playwright-core";
+import { chromium, type BrowserContext, type Locator, type Page } from "playwright-core";
 import { BROWSER_ARGS, BROWSER_PATH } from "../../web/dev/browser.mjs";
 import { createMock } from "../../web/dev/mock-server.mjs";
 
@@ -27,6 +27,11 @@ export const MAIN_ORG = "0198f3c2-0001-7000-8000-000000000001";
 export function nodeId(rack: number, slot: number, cluster = 1): string {
   const n = cluster * 100_000 + (rack - 1) * 32 + slot - 1;
   return `0198f3c2-0004-7000-8000-${n.toString(16).padStart(12, "0")}`;
+}
+
+/** A repair of the large cluster, by its number. */
+export function repairId(no: number): string {
+  return `0198f3c2-0006-7000-8000-${no.toString(16).padStart(12, "0")}`;
 }
 
 export interface Steering {
@@ -121,7 +126,29 @@ export async function says(page: Page, text: string | RegExp, timeout = 8_000): 
   await page.getByText(text).first().waitFor({ state: "visible", timeout });
 }
 
+/** Presses what says that it is disabled: such a button can be reached, and must do nothing. */
+export async function pressAnyway(button: Locator): Promise<void> {
+  await button.waitFor();
+  await button.dispatchEvent("click");
+}
+
 /** Whether anything is wider than the window: the page would scroll sideways. */
 export async function overflow(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+}
+
+/** Anything that can be pressed and is smaller than 24 px, save links within a line of text (WCAG 2.5.8). */
+export async function smallTargets(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll<HTMLElement>("button, select, input, [role=grid]")]
+      .filter((element) => element.getClientRects().length > 0 && !element.closest(".vh") && !element.classList.contains("linkish"))
+      .map((element) => {
+        /* a check box is pressed through its label */
+        const target = element.closest("label") ?? element;
+        const box = target.getBoundingClientRect();
+        return { what: element.outerHTML.slice(0, 100), width: box.width, height: box.height };
+      })
+      .filter(({ width, height }) => width < 23.5 || height < 23.5)
+      .map(({ what, width, height }) => `${Math.round(width)}x${Math.round(height)} ${what}`),
+  );
 }

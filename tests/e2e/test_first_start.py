@@ -176,10 +176,40 @@ def test_a_sign_in_link_works_once(server):
     assert sign_in()[0] == 401
 
 
-def test_a_taken_port_is_one_line(server):
-    done = subprocess.run(["script/server", "--port", str(server.port), "--data", str(server.data)], cwd=ROOT, capture_output=True, text=True)
+def refusal(*options):
+    done = subprocess.run(["script/server", *map(str, options)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.strip().count("\n") == 0 and "is taken" in done.stderr
+    assert done.stderr.strip().count("\n") == 0, done.stderr
+    return done.stderr
+
+
+def test_a_taken_port_is_one_line(server, tmp_path):
+    assert "is taken" in refusal("--port", server.port, "--data", tmp_path)
+
+
+def test_a_folder_in_use_and_one_that_cannot_be_made_are_one_line(server):
+    assert "already uses" in refusal("--port", free_port(), "--data", server.data)
+    assert "cannot be written" in refusal("--port", free_port(), "--data", "/proc/muster")
+
+
+def test_a_start_after_the_script_was_killed_takes_over_what_it_left_running():
+    folder = Path(tempfile.mkdtemp(prefix="muster-e2e-")) / "a blank and \u00fcml\u00e4uts"
+    folder.mkdir()
+    os.chmod(folder.parent, 0o755)
+    first = Server(data=folder).wait_ready()
+    second = None
+    try:
+        node = healthy_node(first)
+        first.process.kill()
+        first.process.wait(10)
+        second = Server(data=folder).wait_ready()
+        assert healthy_node(second)["id"] == node["id"]
+        second.stop()
+        left = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, text=True).stdout.split()
+        assert not left, "the second start left processes behind"
+    finally:
+        (second or first).remove()
+        shutil.rmtree(folder.parent, ignore_errors=True)
 
 
 def test_a_second_start_goes_on_with_the_same_data():
@@ -204,7 +234,9 @@ def test_a_second_start_goes_on_with_the_same_data():
         first.remove()
 
 
-@pytest.mark.parametrize("options, names", [(["--prot", "1"], "--prot"), (["--port", "x"], "x"), (["--demo", "-1"], "-1"), (["--data"], "--data")])
+@pytest.mark.parametrize("options, names", [(["--prot", "1"], "--prot"), (["--port", "x"], "x"), (["--port", "080"], "080"),
+                                            (["--demo", "-1"], "-1"), (["--demo", "09"], "09"), (["--data"], "--data")])
 def test_unknown_options_are_named(options, names):
     done = subprocess.run(["script/server", *options], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and names in done.stderr
+    assert done.stderr.strip().count("\n") == 0, done.stderr

@@ -19,6 +19,7 @@
 #define ENROL_AT_ONCE 64
 #define NODES_MAX 200000
 #define CONNECTIONS_DEFAULT 512
+#define JOIN_PATIENCE_US (30 * SECOND_US)
 
 static const char *server_url;
 static const char *join_token;
@@ -148,10 +149,23 @@ static bool all_settled(const struct exchange *exchange)
     return exchange->live + exchange->refused >= exchange->fleet->count;
 }
 
+/* A bounded run gives up when no node could join for a while. */
+static bool is_stuck(const struct exchange *exchange, size_t *joined, int64_t *progress_us,
+                     int64_t now)
+{
+    if (exchange->live + exchange->refused > *joined) {
+        *joined = exchange->live + exchange->refused;
+        *progress_us = now;
+    }
+    return duration_s > 0 && now - *progress_us > JOIN_PATIENCE_US;
+}
+
 /* Enrols all, then reports for the duration; what is in flight at the end is waited for. */
 static void run_fleet(struct exchange *exchange)
 {
     bool counting = false;
+    size_t joined = 0;
+    int64_t progress_us = clock_mono_us();
     exchange->end_us = INT64_MAX;
     while (!stopping) {
         int64_t now = clock_mono_us();
@@ -164,6 +178,12 @@ static void run_fleet(struct exchange *exchange)
             }
         }
         if (exchange->refused == exchange->fleet->count || now > exchange->end_us) {
+            break;
+        }
+        if (!counting && is_stuck(exchange, &joined, &progress_us, now)) {
+            log_error("no node could join for %lld s: %zu of %zu are there (last status %d)",
+                      (long long)(JOIN_PATIENCE_US / SECOND_US), exchange->live,
+                      exchange->fleet->count, exchange->last_status);
             break;
         }
         fleet_faults(exchange->fleet, now);
@@ -250,7 +270,7 @@ int main(int argc, char **argv)
     }
     run_fleet(&exchange);
     print_summary(&exchange);
-    bool refused = exchange.refused > 0;
+    bool refused = exchange.live < exchange.fleet->count;
     wire_free(exchange.wire);
     for (size_t i = 0; i < exchange.fleet->count; i++) {
         free(exchange.fleet->nodes[i].request.ctx);

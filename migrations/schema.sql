@@ -103,7 +103,7 @@ BEGIN
       d := (now() AT TIME ZONE 'UTC')::date + i;
       part := t || '_' || to_char(d, 'YYYYMMDD');
       IF to_regclass('muster.' || part) IS NULL THEN
-        EXECUTE format('CREATE TABLE muster.%I (LIKE muster.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', part, t);
+        EXECUTE format('CREATE TABLE muster.%I (LIKE muster.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED)', part, t);
         EXECUTE format('ALTER TABLE muster.%I ENABLE ROW LEVEL SECURITY', part);
         EXECUTE format('ALTER TABLE muster.%I FORCE ROW LEVEL SECURITY', part);
         EXECUTE format('ALTER TABLE muster.%I ATTACH PARTITION muster.%I FOR VALUES FROM (%L) TO (%L)', t, part,
@@ -152,6 +152,9 @@ CREATE TABLE muster.audit (
     body text NOT NULL,
     prev_hash bytea NOT NULL,
     hash bytea NOT NULL,
+    actor text GENERATED ALWAYS AS (((body)::jsonb ->> 'actor'::text)) STORED,
+    action text GENERATED ALWAYS AS (((body)::jsonb ->> 'action'::text)) STORED,
+    target text GENERATED ALWAYS AS (((body)::jsonb ->> 'target'::text)) STORED,
     CONSTRAINT audit_body_check CHECK ((length(body) <= 65536))
 )
 PARTITION BY RANGE (at);
@@ -991,9 +994,21 @@ CREATE INDEX agent_token_expiry ON muster.agent_token USING btree (expires_at);
 
 CREATE INDEX agent_token_hash ON muster.agent_token USING btree (token_hash);
 
+-- Name: audit_action; Type: INDEX
+
+CREATE INDEX audit_action ON ONLY muster.audit USING btree (org_id, action, at DESC, seq DESC);
+
+-- Name: audit_actor; Type: INDEX
+
+CREATE INDEX audit_actor ON ONLY muster.audit USING btree (org_id, actor, at DESC, seq DESC);
+
 -- Name: audit_seq; Type: INDEX
 
 CREATE INDEX audit_seq ON ONLY muster.audit USING btree (org_id, seq);
+
+-- Name: audit_target; Type: INDEX
+
+CREATE INDEX audit_target ON ONLY muster.audit USING btree (org_id, target, at DESC, seq DESC);
 
 -- Name: command_waiting; Type: INDEX
 

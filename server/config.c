@@ -44,6 +44,7 @@ const struct config_key config_keys[] = {
     {"cooldown_seconds", CONFIG_I64, &config.cooldown_seconds, "1800", 0, 604800, "No new proposal for a node so many seconds after a repair ended or was rejected."},
     {"drain_wait_seconds", CONFIG_I64, &config.drain_wait_seconds, "0", 0, 604800, "Seconds between cordon and act: time to cancel."},
     {"command_within_seconds", CONFIG_I64, &config.command_within_seconds, "120", 1, 86400, "A command that no agent took is withdrawn after so many seconds."},
+    {"audit_head_seconds", CONFIG_I64, &config.audit_head_seconds, "3600", 1, 86400, "The heads of the audit logs are signed into keys_dir/audit so often, in seconds."},
     {"log_level", CONFIG_STR, &config.log_level, "info", 1, 16, "debug, info, warning or error."},
     {"log_json", CONFIG_BOOL, &config.log_json, "true", 0, 0, "One JSON object a line; false: plain text."},
 };

@@ -40,6 +40,7 @@ struct config {
     int64_t cooldown_seconds;       /* after a repair's end, and after a rejection (1800) */
     int64_t drain_wait_seconds;     /* between cordon and act: time to cancel (0) */
     int64_t command_within_seconds; /* a command that is not taken within is withdrawn (120) */
+    int64_t audit_head_seconds;     /* the heads of the audit logs are signed so often (3600) */
     const char *log_level;
     bool log_json;
 };

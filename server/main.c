@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "db/db.h"
+#include "server/audit_command.h"
 #include "server/config.h"
 #include "server/init.h"
 #include "server/perms.h"
@@ -29,6 +30,10 @@ static const char usage[] =
     "                                     make the first organization; again: changes nothing\n"
     "  musterd sign-in-link --user NAME   print a link that signs a person in once, for 10 "
     "minutes\n"
+    "  musterd audit verify [--org NAME] [--heads FILE]\n"
+    "                                     check the audit logs; names the first bad row\n"
+    "  musterd audit head [--org NAME]    print the signed heads of the audit logs, to keep "
+    "elsewhere\n"
     "  musterd check-config               print the settings in effect, secrets masked\n"
     "  musterd routes                     print the operations, one JSON object a line\n"
     "  musterd version | help\n"
@@ -205,6 +210,22 @@ static int run_sign_in_link(int argc, char **argv)
     return 0;
 }
 
+static int run_audit(int argc, char **argv)
+{
+    const char *org = take_option(&argc, argv, "--org");
+    const char *heads = take_option(&argc, argv, "--heads");
+    bool verify = argc > 0 && strcmp(argv[0], "verify") == 0;
+    if (!verify && (argc == 0 || strcmp(argv[0], "head") != 0 || heads != NULL)) {
+        return refuse("audit takes verify or head; see musterd help");
+    }
+    int failed = set_up(argc - 1, argv + 1);
+    if (failed != 0) {
+        return failed;
+    }
+    serve_setup_database();
+    return (verify ? audit_verify(org, heads) : audit_print_heads(org)) ? 0 : 1;
+}
+
 static int run_check_config(int argc, char **argv)
 {
     CLEANUP(buf_free) struct buf text = {0};
@@ -265,17 +286,12 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char **argv);
     } commands[] = {
-        {"serve", run_serve},
-        {"migrate", run_migrate},
-        {"init", run_init},
-        {"sign-in-link", run_sign_in_link},
-        {"check-config", run_check_config},
-        {"routes", run_routes},
-        {"version", run_version},
-        {"--version", run_version},
-        {"help", run_help},
-        {"--help", run_help},
-        {"-h", run_help},
+        {"serve", run_serve},       {"migrate", run_migrate},
+        {"init", run_init},         {"sign-in-link", run_sign_in_link},
+        {"audit", run_audit},       {"check-config", run_check_config},
+        {"routes", run_routes},     {"version", run_version},
+        {"--version", run_version}, {"help", run_help},
+        {"--help", run_help},       {"-h", run_help},
     };
     if (argc < 2) {
         (void)fputs(usage, stderr);

@@ -25,6 +25,7 @@
     X(PERM_REPAIR_DECIDE, "repair.decide")                         \
     X(PERM_TOKEN_WRITE, "token.write")                             \
     X(PERM_ORG_WRITE, "org.write")                                 \
+    X(PERM_AUDIT_READ, "audit.read")                               \
     X(PERM_PLATFORM, "platform") /* orgs themselves */             \
     X(PERM_AGENT, "agent")       /* a node's own credential */
 enum perm_bit {
@@ -183,8 +184,9 @@ enum route_flag {
     ROUTE_RAW_BODY = 1 << 4,      /* the handler reads rq->body itself (agents' reports) */
     ROUTE_NO_STORE_BODY = 1 << 5, /* the answer carries a secret: never stored for replay */
     ROUTE_LENIENT = 1 << 6,       /* /agent/v1: unknown fields are ignored */
-    ROUTE_WEAK = 1 << 7,    /* `version` is a weak ETag, as for lists, but there are no pages */
-    ROUTE_COMPRESS = 1 << 8 /* br or gzip when accepted and the body is over 4 KiB */
+    ROUTE_WEAK = 1 << 7,     /* `version` is a weak ETag, as for lists, but there are no pages */
+    ROUTE_COMPRESS = 1 << 8, /* br or gzip when accepted and the body is over 4 KiB */
+    ROUTE_DECISION = 1 << 9  /* a person decides: also what fails is audited */
 };
 
 /* HEAD is served by GET rows. */

@@ -9,6 +9,7 @@
 #include "server/encoding.h"
 #include "server/exchange.h"
 #include "server/http.h"
+#include "server/refused.h"
 
 #define COMPRESS_OVER 4096
 #define STREAM_BLOCK 4096
@@ -371,6 +372,7 @@ bool exchange_respond(struct exchange *ex)
         return queue(ex, ex->ready, rq->status);
     }
     if (rq->err != ERR_NONE) {
+        refused_audit(rq);
         if (rq->err == ERR_TLS_REQUIRED && exchange_wants_html(ex)) {
             make_tls_page(ex);
         } else {

@@ -1,8 +1,10 @@
 /* THE table: every operation of the server, its permission, its input and its statement or handler.
  */
 #include "server/fields.h"
+#include "server/fields_identity.h"
 #include "server/fields_repair.h"
 #include "server/handlers/agent.h"
+#include "server/handlers/audit.h"
 #include "server/handlers/checks.h"
 #include "server/handlers/events.h"
 #include "server/handlers/history.h"
@@ -124,6 +126,12 @@ const struct route routes[] = {
     {.method = "GET", .path = "/api/v1/checks", .operation = "check_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
      .handler = check_list, .flags = ROUTE_COMPRESS},
 
+    /* audit */
+    {.method = "GET", .path = "/api/v1/audit", .operation = "audit_list", .perm = PERM_AUDIT_READ, .success = 200, .sql = -1,
+     .args = ARG_PAGE, QUERY(audit_query, audit_query), .handler = audit_list, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/audit/export", .operation = "audit_export", .perm = PERM_AUDIT_READ, .success = 200, .sql = -1,
+     QUERY(audit_export_query, audit_export_query), .handler = audit_export, .flags = ROUTE_COMPRESS},
+
     /* join tokens */
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/join-tokens", .operation = "join_token_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_JOIN_TOKEN_LIST,
      .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
@@ -144,13 +152,13 @@ const struct route routes[] = {
     {.method = "POST", .path = "/api/v1/nodes/{node}/repairs", .operation = "repair_create", .perm = PERM_REPAIR_REQUEST, .success = 201,
      .sql = -1, .handler = repair_request, .body = repair_request_body, .body_size = sizeof(struct repair_request_in)},
     {.method = "POST", .path = "/api/v1/repairs/{repair}/approve", .operation = "repair_approve", .perm = PERM_REPAIR_DECIDE, .success = 200,
-     .sql = -1, .handler = repair_approve, .body = repair_approve_body, .body_size = sizeof(struct repair_approve_in), .flags = ROUTE_KEY},
+     .sql = -1, .handler = repair_approve, .body = repair_approve_body, .body_size = sizeof(struct repair_approve_in), .flags = ROUTE_KEY | ROUTE_DECISION},
     {.method = "POST", .path = "/api/v1/repairs/{repair}/reject", .operation = "repair_reject", .perm = PERM_REPAIR_DECIDE, .success = 200,
-     .sql = -1, .handler = repair_reject, .body = repair_comment_body, .body_size = sizeof(struct repair_comment_in)},
+     .sql = -1, .handler = repair_reject, .body = repair_comment_body, .body_size = sizeof(struct repair_comment_in), .flags = ROUTE_DECISION},
     {.method = "POST", .path = "/api/v1/repairs/{repair}/cancel", .operation = "repair_cancel", .perm = PERM_REPAIR_DECIDE, .success = 200,
-     .sql = -1, .handler = repair_cancel, .body = repair_comment_body, .body_size = sizeof(struct repair_comment_in)},
+     .sql = -1, .handler = repair_cancel, .body = repair_comment_body, .body_size = sizeof(struct repair_comment_in), .flags = ROUTE_DECISION},
     {.method = "POST", .path = "/api/v1/repairs/{repair}/settle", .operation = "repair_settle", .perm = PERM_REPAIR_DECIDE, .success = 200,
-     .sql = -1, .handler = repair_settle, .body = repair_settle_body, .body_size = sizeof(struct repair_settle_in)},
+     .sql = -1, .handler = repair_settle, .body = repair_settle_body, .body_size = sizeof(struct repair_settle_in), .flags = ROUTE_DECISION},
     {.method = "POST", .path = "/api/v1/incidents/{incident}/close", .operation = "incident_close", .perm = PERM_INCIDENT_WRITE, .success = 200,
      .sql = -1, .handler = incident_close, .body = incident_close_body, .body_size = sizeof(struct incident_close_in)},
 

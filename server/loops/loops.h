@@ -10,7 +10,7 @@
 struct follow;
 
 /* Each loop has one thread and one connection of the loop role. */
-#define LOOPS_COUNT 6
+#define LOOPS_COUNT 7
 
 /* After config_read, db_setup and follow_new, before follow_start. The loops start at once. */
 void loops_start(struct follow *follow);
@@ -26,7 +26,8 @@ extern const struct runner_spec derive_nodes_loop;    /* node.state and what goe
 extern const struct runner_spec close_incidents_loop; /* clear rules, our cordons */
 extern const struct runner_spec propose_repairs_loop;
 extern const struct runner_spec run_repairs_loop;
-extern const struct runner_spec roll_up_loop;  /* summaries and history */
-extern const struct runner_spec maintain_loop; /* partitions, anchors, pruning */
+extern const struct runner_spec roll_up_loop;    /* summaries and history */
+extern const struct runner_spec maintain_loop;   /* partitions, anchors, pruning */
+extern const struct runner_spec sign_audit_loop; /* heads of the audit logs */
 
 #endif

@@ -118,6 +118,8 @@ SAMPLES = {
     "join_token_create": lambda w: {**in_cluster(w), "json": {}},
     "join_token_get": lambda w: {"path": {"token": w.token()}},
     "join_token_delete": lambda w: {"path": {"token": w.token()}},
+    "audit_list": lambda w: {},
+    "audit_export": lambda w: {},
     "agent_enroll": agent_enroll,
     "agent_challenge": agent_challenge,
     "agent_token": agent_token,

@@ -25,8 +25,19 @@ Test(perms, only_approvers_and_admins_decide)
 
 Test(perms, viewers_and_auditors_change_nothing)
 {
-    cr_assert_eq(perms_of(ROLE_VIEWER | ROLE_AUDITOR | ROLE_SCRIPT_AUTHOR, false),
+    cr_assert_eq(perms_of(ROLE_VIEWER | ROLE_SCRIPT_AUTHOR, false),
                  (unsigned)(PERM_SESSION | PERM_CLUSTER_READ));
+    cr_assert_eq(perms_of(ROLE_AUDITOR, false),
+                 (unsigned)(PERM_SESSION | PERM_CLUSTER_READ | PERM_AUDIT_READ));
+}
+
+Test(perms, only_auditors_and_admins_read_the_audit_log)
+{
+    for (unsigned bit = 0; bit < ROLE_COUNT; bit++) {
+        bool reads = (perms_of(1u << bit, false) & PERM_AUDIT_READ) != 0;
+        bool should = bit == ROLE_AUDITOR_BIT || bit == ROLE_ADMIN_BIT;
+        cr_assert_eq(reads, should, "role %u", bit);
+    }
 }
 
 Test(perms, roles_add_up)

@@ -1,0 +1,35 @@
+/* What bodies and queries of the audit log, tokens and members decode into, and the tables that say
+ * how. */
+#ifndef SERVER_FIELDS_IDENTITY_H
+#define SERVER_FIELDS_IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/decode.h"
+
+/* As in server/fields.h: has_x says that the field was there. */
+struct audit_query {
+    struct str actor;
+    struct str_list action;
+    struct str target;
+    int64_t since; /* microseconds */
+    int64_t until;
+    bool has_actor;
+    bool has_action;
+    bool has_target;
+    bool has_since;
+    bool has_until;
+};
+extern const struct field audit_query[];
+
+#define AUDIT_EXPORT_MAX 1000
+struct audit_export_query {
+    int64_t after; /* a seq */
+    int64_t limit;
+    bool has_after;
+    bool has_limit;
+};
+extern const struct field audit_export_query[];
+
+#endif

@@ -110,7 +110,7 @@ export function clusterSentence(overview: Overview, history: History | null): { 
   const healthy = `${count(rollup.states.healthy)} of ${counted(rollup.nodes, "node")} healthy`;
   const change = headline(overview);
   const compared = history ? comparedToDayBefore(history) : null;
-  const silent = rollup.gpus_read < rollup.gpus ? rollup.gpus - rollup.gpus_read : 0;
+  const aside = compared ?? (rollup.gpus_read < rollup.gpus ? `from ${count(rollup.gpus_read)} of ${counted(rollup.gpus, "GPU")}` : null);
   /* one line of 20 px text at 1280 holds about so many letters */
   const room = 92 - healthy.length - 14 - (change?.told.length ?? 0) - 14;
   const used =
@@ -127,7 +127,7 @@ export function clusterSentence(overview: Overview, history: History | null): { 
     ) : (
       <>
         <b>{percent(rollup.gpu_busy_ratio)} GPU busy</b>
-        {compared && room > compared.length ? `, ${compared}` : compared ? "" : silent ? `, from ${count(rollup.gpus_read)} of ${counted(rollup.gpus, "GPU")}` : ""}
+        {aside && room > aside.length ? `, ${aside}` : ""}
       </>
     );
   return {

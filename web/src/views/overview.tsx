@@ -120,15 +120,19 @@ function touches(repair: Repair): string {
   return parts.join("; ");
 }
 
+/* as high as the five worst nodes beside it, so that the charts stay in the first window */
+const MOST_WAITING = 4;
+
 function Waiting({ overview, clusterId }: { overview: Overview; clusterId: string }) {
-  const more = overview.waiting_count - overview.waiting.length;
+  const shown = overview.waiting_count > MOST_WAITING ? overview.waiting.slice(0, MOST_WAITING - 1) : overview.waiting;
+  const more = overview.waiting_count - shown.length;
   return (
     <Section title="Waiting for approval" hint={overview.waiting.some((one) => one.deadline_at) ? "time left" : overview.waiting.length > 0 && "for how long"} end={<a href={`/clusters/${clusterId}/repairs`}>All repairs</a>}>
       {overview.waiting.length === 0 ? (
         <p class="t3">Nothing waits for approval.</p>
       ) : (
         <ul class="rows waits">
-          {overview.waiting.map((repair) => (
+          {shown.map((repair) => (
             <li key={repair.id}>
               <span class="t3 nw">{repair.deadline_at ? <Time iso={repair.deadline_at} form="left" /> : <Time iso={repair.created_at} />}</span>
               <span>

@@ -1,4 +1,4 @@
-/* Pictures of the console for the eye: node dev/shots.mjs URL OUT [name=path ...] */
+/* Pictures of the console for the eye: node dev/shots.mjs URL OUT [name=path ...]; MUSTER_TOKEN for a real server. */
 import { mkdtempSync, mkdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +12,9 @@ const full = process.env.FULL === "1";
 const sizes = (process.env.SIZES ?? "1280x800,390x844").split(",").map((size) => size.split("x").map(Number));
 const themes = (process.env.THEMES ?? "light,dark").split(",");
 const context = await chromium.launchPersistentContext(folder, { executablePath: BROWSER_PATH, args: BROWSER_ARGS, headless: true, viewport: null });
+if (process.env.MUSTER_TOKEN) {
+  await context.setExtraHTTPHeaders({ Authorization: `Bearer ${process.env.MUSTER_TOKEN}` });
+}
 for (const view of views) {
   const cut = view.indexOf("=");
   const name = view.slice(0, cut);

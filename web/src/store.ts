@@ -96,7 +96,8 @@ export class Query<T> {
     try {
       const answer = await request<T>("GET", this.path, { ifNoneMatch: this.etag, signal: abort.signal });
       if (answer.status !== 304) {
-        this.etag = answer.etag;
+        /* a strong one names the version that people change; readings move without it */
+        this.etag = answer.etag?.startsWith("W/") ? answer.etag : null;
         this.data.value = answer.data;
         readUpTo((answer.data as { as_of_seq?: number } | null)?.as_of_seq ?? 0);
       }

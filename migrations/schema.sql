@@ -58,6 +58,10 @@ CREATE FUNCTION muster.auth_lookup(hash bytea) RETURNS TABLE(kind text, org_id u
   SELECT 'service', t.org_id, t.id, t.id, t.name, ARRAY[t.role], t.platform_admin, NULL, NULL, coalesce(t.expires_at, 'infinity')
     FROM service_token t
    WHERE t.token_hash = hash AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+  UNION ALL
+  SELECT 'service', t.org_id, t.id, t.id, t.name, ARRAY[t.role], t.platform_admin, NULL, NULL, least(t.expires_at, t.previous_until)
+    FROM service_token t
+   WHERE t.previous_hash = hash AND t.previous_until > now() AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
   LIMIT 1
 $$;
 
@@ -747,6 +751,10 @@ CREATE TABLE muster.service_token (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    rotated_at timestamp with time zone,
+    previous_hash bytea,
+    previous_until timestamp with time zone,
     CONSTRAINT service_token_name_check CHECK (((length(name) >= 1) AND (length(name) <= 255))),
     CONSTRAINT service_token_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'approver'::text, 'script_author'::text, 'admin'::text, 'auditor'::text])))
 );
@@ -961,11 +969,6 @@ ALTER TABLE ONLY muster.repair_step
 ALTER TABLE ONLY muster.schema_migration
     ADD CONSTRAINT schema_migration_pkey PRIMARY KEY (version);
 
--- Name: service_token service_token_org_id_name_key; Type: CONSTRAINT
-
-ALTER TABLE ONLY muster.service_token
-    ADD CONSTRAINT service_token_org_id_name_key UNIQUE (org_id, name);
-
 -- Name: service_token service_token_pkey; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.service_token
@@ -1121,6 +1124,14 @@ CREATE UNIQUE INDEX repair_open ON muster.repair USING btree (org_id, node_id) W
 -- Name: service_token_hash; Type: INDEX
 
 CREATE INDEX service_token_hash ON muster.service_token USING btree (token_hash);
+
+-- Name: service_token_name; Type: INDEX
+
+CREATE UNIQUE INDEX service_token_name ON muster.service_token USING btree (org_id, name) WHERE (revoked_at IS NULL);
+
+-- Name: service_token_previous; Type: INDEX
+
+CREATE INDEX service_token_previous ON muster.service_token USING btree (previous_hash) WHERE (previous_hash IS NOT NULL);
 
 -- Name: session_token; Type: INDEX
 

@@ -153,35 +153,37 @@ struct touch {
 
 static void on_touched(struct db_call *call, enum err err, const struct db_rows *rows)
 {
-    struct touch *touch = call->ctx;
+    struct touch *use = call->ctx;
     (void)rows;
     if (err != ERR_NONE) {
-        log_debug("a session's last use could not be written: %s", err_info(err)->title);
+        log_debug("a credential's last use could not be written: %s", err_info(err)->title);
     }
-    arena_free(touch->arena);
+    arena_free(use->arena);
 }
 
-/* Keeps a used session alive; nobody waits for it. */
-static void touch_session(struct exchange *ex, struct auth_cache *cache)
+/* Keeps a used session alive, and says of a service token when it was used; nobody waits for it. */
+static void touch(struct exchange *ex, struct auth_cache *cache)
 {
     struct request *rq = &ex->rq;
-    if (rq->caller.expires_us - clock_wall_us() > SESSION_IDLE_US - SESSION_TOUCH_US ||
+    bool session = rq->caller.kind == CALLER_SESSION;
+    if (rq->caller.kind == CALLER_AGENT ||
+        (session && rq->caller.expires_us - clock_wall_us() > SESSION_IDLE_US - SESSION_TOUCH_US) ||
         !auth_touch_due(cache, rq->token_hash)) {
         return;
     }
     struct arena *arena = arena_new((size_t)64 * 1024);
-    struct touch *touch = arena_zalloc(arena, sizeof(*touch));
-    *touch = (struct touch){
+    struct touch *use = arena_zalloc(arena, sizeof(*use));
+    *use = (struct touch){
         .arena = arena,
-        .call = {.sql = SQL_SESSION_TOUCH,
+        .call = {.sql = session ? SQL_SESSION_TOUCH : SQL_SERVICE_TOKEN_TOUCH,
                  .verb = true,
                  .has_org = true,
                  .org = rq->caller.org,
                  .done = on_touched,
-                 .ctx = touch},
+                 .ctx = use},
     };
-    db_arg_uuid(&touch->call.args, arena, &rq->caller.credential_id);
-    db_submit(loop_db(rq->loop), &touch->call);
+    db_arg_uuid(&use->call.args, arena, &rq->caller.credential_id);
+    db_submit(loop_db(rq->loop), &use->call);
 }
 
 static void on_caller(struct db_call *call, enum err err, const struct db_rows *rows)
@@ -198,9 +200,7 @@ static void on_caller(struct db_call *call, enum err err, const struct db_rows *
     } else {
         auth_cache_put(cache, rq->token_hash, follow_auth_epoch(loop_follow(rq->loop)),
                        &rq->caller);
-        if (rq->caller.kind == CALLER_SESSION) {
-            touch_session(ex, cache);
-        }
+        touch(ex, cache);
         permit(ex);
     }
     request_resume(rq);
@@ -216,6 +216,7 @@ static void look_up_caller(struct exchange *ex, struct str token)
         rq->caller.name =
             (struct str){arena_strndup(rq->arena, rq->caller.name.ptr, rq->caller.name.len),
                          rq->caller.name.len};
+        touch(ex, cache);
         permit(ex);
         return;
     }

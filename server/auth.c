@@ -91,7 +91,7 @@ enum err auth_token(struct str authorization, struct str cookie, bool secure,
 
 struct auth_cache {
     struct map *entries;
-    struct map *touched; /* sessions: until when, as int64_t */
+    struct map *touched; /* sessions and service tokens: until when, as int64_t */
     int64_t epoch;
 };
 

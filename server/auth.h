@@ -47,7 +47,7 @@ bool auth_cache_get(struct auth_cache *cache, const uint8_t hash[32], int64_t ep
 void auth_cache_put(struct auth_cache *cache, const uint8_t hash[32], int64_t epoch,
                     const struct caller *caller);
 
-/* True at most once in five minutes for a session: its last use should be written. */
+/* True at most once in five minutes for a credential: its last use should be written. */
 bool auth_touch_due(struct auth_cache *cache, const uint8_t hash[32]);
 
 /* The caller in row 0 of auth_lookup; false when there is no row. The name is copied into the

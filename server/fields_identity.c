@@ -4,6 +4,14 @@
 
 #include <stddef.h>
 
+#include "server/perms.h"
+
+#define ROLE_WORD(sym, name) name,
+static const char *const roles[] = {ROLE_TABLE(ROLE_WORD) NULL};
+#undef ROLE_WORD
+#define YEAR_S 31536000
+#define DAY_S 86400
+
 #define ROW(type, s, member, flags, min, max, names)                                             \
     {                                                                                            \
 #member, type, offsetof(struct s, member), offsetof(struct s, has_##member), flags, min, \
@@ -27,6 +35,19 @@ const struct field audit_query[] = {
 const struct field audit_export_query[] = {
     ROW(FIELD_I64, audit_export_query, after, 0, 0, INT64_MAX, NULL),
     ROW(FIELD_I64, audit_export_query, limit, 0, 1, AUDIT_EXPORT_MAX, NULL),
+    END,
+};
+const struct field service_token_body[] = {
+    ROW(FIELD_STR, service_token_in, name, FIELD_REQUIRED, 1, 255, NULL),
+    ROW(FIELD_ENUM, service_token_in, role, FIELD_REQUIRED, 0, 0, roles),
+    {"expires_in_seconds", FIELD_I64, offsetof(struct service_token_in, expires_in_seconds),
+     offsetof(struct service_token_in, has_expires_in_seconds), FIELD_NULLABLE, 1, 10LL * YEAR_S, NULL,
+     offsetof(struct service_token_in, null_expires_in_seconds)},
+    END,
+};
+
+const struct field token_rotate_body[] = {
+    ROW(FIELD_I64, token_rotate_in, overlap_seconds, 0, 0, 7 * DAY_S, NULL),
     END,
 };
 /* clang-format on */

@@ -32,4 +32,21 @@ struct audit_export_query {
 };
 extern const struct field audit_export_query[];
 
+struct service_token_in {
+    struct str name;
+    struct str role;
+    int64_t expires_in_seconds; /* null = it does not expire */
+    bool has_name;
+    bool has_role;
+    bool has_expires_in_seconds;
+    bool null_expires_in_seconds;
+};
+extern const struct field service_token_body[];
+
+struct token_rotate_in {
+    int64_t overlap_seconds;
+    bool has_overlap_seconds;
+};
+extern const struct field token_rotate_body[];
+
 #endif

@@ -18,6 +18,7 @@
 #include "server/handlers/report.h"
 #include "server/handlers/session.h"
 #include "server/handlers/system.h"
+#include "server/handlers/tokens.h"
 #include "server/request.h"
 
 #define BODY(fields, type) .body = fields, .body_size = sizeof(struct type)
@@ -125,6 +126,17 @@ const struct route routes[] = {
      .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(incident_create_body, incident_create_in), .flags = ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/checks", .operation = "check_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
      .handler = check_list, .flags = ROUTE_COMPRESS},
+
+    /* service tokens */
+    {.method = "GET", .path = "/api/v1/tokens", .operation = "token_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_SERVICE_TOKEN_LIST,
+     .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/tokens", .operation = "token_create", .perm = PERM_TOKEN_WRITE, .success = 201, .sql = -1,
+     BODY(service_token_body, service_token_in), .handler = service_token_create, .flags = ROUTE_VERB | ROUTE_NO_STORE_BODY},
+    {.method = "GET", .path = "/api/v1/tokens/{token}", .operation = "token_get", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_SERVICE_TOKEN_GET},
+    {.method = "POST", .path = "/api/v1/tokens/{token}/rotate", .operation = "token_rotate", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = -1,
+     BODY(token_rotate_body, token_rotate_in), .handler = service_token_rotate, .flags = ROUTE_VERB | ROUTE_NO_STORE_BODY},
+    {.method = "DELETE", .path = "/api/v1/tokens/{token}", .operation = "token_delete", .perm = PERM_TOKEN_WRITE, .success = 204, .sql = SQL_SERVICE_TOKEN_DELETE,
+     .args = ARG_ACTOR, .flags = ROUTE_VERB},
 
     /* audit */
     {.method = "GET", .path = "/api/v1/audit", .operation = "audit_list", .perm = PERM_AUDIT_READ, .success = 200, .sql = -1,

@@ -60,4 +60,4 @@ ON CONFLICT (org_id, person_id, role) DO NOTHING;
 -- scope: global
 INSERT INTO service_token (org_id, id, name, role, platform_admin, token_hash, created_by)
 SELECT o.id, $2::uuid, 'administrator', 'admin', $3::boolean, $4::bytea, 'musterd init' FROM org o WHERE o.name = $1
-ON CONFLICT (org_id, name) DO UPDATE SET token_hash = excluded.token_hash, revoked_at = NULL, platform_admin = excluded.platform_admin;
+ON CONFLICT (org_id, name) WHERE revoked_at IS NULL DO UPDATE SET token_hash = excluded.token_hash, platform_admin = excluded.platform_admin;

@@ -77,6 +77,10 @@ class World:
     def token(self, cluster=None):
         return self.made("POST", f"clusters/{cluster or self.org.cluster_id}/join-tokens", {"uses": 3})["id"]
 
+    def service_token(self, role="viewer", **fields):
+        """With its secret, as `token`."""
+        return self.made("POST", "tokens", {"name": self.name("t"), "role": role, **fields})
+
     def event(self, cluster=None, **fields):
         return self.made("POST", f"clusters/{cluster or self.org.cluster_id}/events", {"summary": self.name("note"), **fields})
 

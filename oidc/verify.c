@@ -87,8 +87,7 @@ static enum oidc_reason check_issuer(struct checking *checking)
     if (!json_is_string(value)) {
         return refuse(checking, OIDC_ISS_MISMATCH, "The token names no issuer (iss).");
     }
-    checking->verdict->issuer =
-        (struct str){arena_strndup(checking->arena, iss.ptr, iss.len), iss.len};
+    checking->verdict->issuer = str_of(shown);
     if (!oidc_issuer_matches(issuer, iss, tid)) {
         const char *hint = "";
         if (str_starts(iss, STR("https://sts.windows.net/"))) {
@@ -108,6 +107,8 @@ static enum oidc_reason check_issuer(struct checking *checking)
                       "The tenant \"%s\" is not in entra_tenants.",
                       jose_quote(checking->arena, tid));
     }
+    checking->verdict->issuer =
+        (struct str){arena_strndup(checking->arena, iss.ptr, iss.len), iss.len};
     return OIDC_OK;
 }
 

@@ -172,6 +172,20 @@ test("the grid is one tab stop: arrows, n, p, Space, Enter", async () => {
   await stage.leave(page);
 });
 
+test("the grid follows the stream without reading the ids again, and still opens nodes", async () => {
+  const page = await open(`${base}/nodes?view=grid`, "Healthy, warning");
+  await says(page, "Live");
+  await stage.steer({ node: { id: nodeId(1, 1), state: "unhealthy", reason: "Fan 3 stopped" }, emit: { type: "node.state_changed", cluster_id: LARGE, node_id: nodeId(1, 1), node_name: "gpu-01-01", summary: "gpu-01-01 unhealthy" } });
+  await page.getByRole("button", { name: /^Unhealthy 6/ }).waitFor();
+  const { log } = await stage.steer({});
+  assert.equal(log.filter((line) => line.includes("ids=true")).length, 1);
+  await page.getByRole("grid").focus();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("Enter");
+  await page.waitForURL((url) => url.pathname.endsWith(nodeId(1, 1)));
+  await stage.leave(page);
+});
+
 test("the hover card says why, and stays inside the page", async () => {
   const page = await open(`${base}/nodes?view=grid&q=state:unhealthy`, "5 of 1,024 nodes match");
   await page.getByRole("grid").focus();

@@ -123,7 +123,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     return page(found.map(nodeSummary), url);
   }
 
-  function grid(one) {
+  function grid(one, withIds) {
     const column = (key) => {
       const values = [...new Set(one.nodes.map((node) => node[key]))].sort();
       return { values, index: one.nodes.map((node) => values.indexOf(node[key])) };
@@ -135,7 +135,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       at: iso(Date.now()),
       n: one.nodes.length,
       names: one.nodes.map((node) => node.name),
-      ids: one.nodes.map((node) => node.id.replace(/-/g, "")),
+      ids: withIds ? one.nodes.map((node) => node.id.replace(/-/g, "")) : null,
       state: one.nodes.map((node) => (node.warning ? letters[node.state].toUpperCase() : letters[node.state])).join(""),
       rack: column("rack"),
       leaf: column("leaf"),
@@ -275,7 +275,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     ["GET", "/clusters/:c/history", ({ c }, url) => historyOf(cluster(c), ...range(url), Number(url.searchParams.get("step_seconds") ?? 300))],
     ["GET", "/clusters/:c/events-strip", ({ c }, url) => stripOf(cluster(c), ...range(url), Number(url.searchParams.get("buckets") ?? 96))],
     ["GET", "/clusters/:c/nodes", ({ c }, url) => nodesOf(cluster(c), url)],
-    ["GET", "/clusters/:c/grid", ({ c }) => grid(cluster(c))],
+    ["GET", "/clusters/:c/grid", ({ c }, url) => grid(cluster(c), url.searchParams.get("ids") === "true")],
     ["GET", "/clusters/:c/checks", ({ c }, url) => checksOf(cluster(c), ...range(url), Number(url.searchParams.get("buckets") ?? 48))],
     ["GET", "/clusters/:c/as-of", ({ c }, url) => {
       const at = Date.parse(url.searchParams.get("at"));

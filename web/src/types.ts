@@ -256,7 +256,8 @@ export interface Grid {
   at: string;
   n: number;
   names: string[];
-  ids: string[];
+  /** null unless asked for */
+  ids: string[] | null;
   state: string;
   rack: { values: (string | null)[]; index: number[] };
   leaf: { values: (string | null)[]; index: number[] };

@@ -160,7 +160,8 @@ export function Loaded<T>(props: {
   );
 }
 
-function StaleLine({ query, error }: { query: Query<unknown>; error: ApiError }) {
+/** Data that could not be renewed: since when, and why. */
+export function StaleLine({ query, error }: { query: Query<unknown>; error: ApiError }) {
   return (
     <p class="staleline s12" role="status">
       <Icon name="clock" tone="warn" />

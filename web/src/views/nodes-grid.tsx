@@ -4,16 +4,17 @@ import { useSignal } from "@preact/signals";
 import { withQuery } from "../api";
 import { replaceTerm, type Filter } from "../filter";
 import { celsius, count, counted, NO_DATA } from "../format";
+import { onMessage } from "../live";
 import { forcedColours, narrow } from "../media";
 import { navigate, query as address, setQuery } from "../router";
-import { useQuery } from "../store";
+import { useQuery, type Query } from "../store";
 import { theme } from "../theme";
 import { age, DAY, exactSpan, moment, now, parse } from "../time";
 import type { Grid, NodeDetail, NodeState } from "../types";
 import { Button } from "../ui/controls";
 import { Mark, markKind, STATE_WORD, STATES, type MarkKind } from "../ui/marks";
 import { FactList, type Fact } from "../ui/page";
-import { Loaded, Note } from "../ui/states";
+import { Loaded, Note, StaleLine } from "../ui/states";
 import { drawBand, drawTile, hit, layOut, lookKey, neighbour, readPalette, Tiles, type Group, type Layout, type Look, type Move, type Scene } from "./heatmap";
 import { gridFacts, holds, type Facts } from "./node-filter";
 import { learnIds, selection, toggle } from "./selection";
@@ -28,7 +29,7 @@ export interface GridProps {
   fill: string;
 }
 
-/** ids come without dashes to save a tenth of the answer */
+/** ids come without dashes, which saves a tenth of them */
 export function dashed(hex: string): string {
   return hex.length === 32 ? `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}` : hex;
 }
@@ -367,6 +368,12 @@ function HeatMap({ facts, ids, looks, groups, past }: MapProps) {
     }
   };
 
+  const open = (node: number) => {
+    if (ids[node]) {
+      navigate(`/nodes/${ids[node]}`);
+    }
+  };
+
   const order = useMemo(() => layout?.lines.flat() ?? [], [layout]);
   const onKey = (event: KeyboardEvent) => {
     if (!layout || n === 0 || event.ctrlKey || event.metaKey || event.altKey) {
@@ -383,7 +390,7 @@ function HeatMap({ facts, ids, looks, groups, past }: MapProps) {
     } else if (event.key === "n" || event.key === "p") {
       goTo(nextUnhealthy(order, looks, from, event.key === "n" ? 1 : -1));
     } else if (event.key === "Enter") {
-      navigate(`/nodes/${ids[from]}`);
+      open(from);
     } else if (event.key === " ") {
       toggle(facts[from]?.name ?? "");
     } else if (event.key === "Escape") {
@@ -466,7 +473,7 @@ function HeatMap({ facts, ids, looks, groups, past }: MapProps) {
             if (event.shiftKey || event.ctrlKey || event.metaKey) {
               toggle(facts[node]?.name ?? "");
             } else {
-              navigate(`/nodes/${ids[node]}`);
+              open(node);
             }
           }
         }}
@@ -525,15 +532,15 @@ function AsOf({ at }: { at: number | null }) {
   );
 }
 
-function GridBody({ grid, clusterId, filter, group, fill }: GridProps & { grid: Grid }) {
+function GridBody({ grid, ids: byName, clusterId, filter, group, fill }: GridProps & { grid: Grid; ids: Map<string, string> }) {
   const at = parse(address.value.get("at"));
   const past = useQuery<Past>(at === null ? null : withQuery(`/clusters/${clusterId}/as-of`, { at: new Date(at).toISOString().replace(".000", "") }));
   const then = at === null ? null : past.data.value;
   const facts = useMemo(() => factsThen(grid, then), [grid, then]);
-  const ids = useMemo(() => grid.ids.map(dashed), [grid.ids]);
+  const ids = useMemo(() => grid.names.map((name) => byName.get(name) ?? ""), [grid.names, byName]);
   const groups = useMemo(() => groupsOf(facts, group), [facts, group]);
   const looks = useMemo(() => looksOf(facts, filter, then ? "state" : fill), [facts, filter, fill, then]);
-  useMemo(() => learnIds(grid.names.map((name, i) => ({ name, id: ids[i] ?? "" }))), [grid.names, ids]);
+  useMemo(() => learnIds([...byName].map(([name, id]) => ({ name, id }))), [byName]);
   const matching = looks.filter((look) => !look.dim).length;
   return (
     <>
@@ -560,16 +567,38 @@ function GridBody({ grid, clusterId, filter, group, fill }: GridProps & { grid: 
   );
 }
 
+/**
+ * The ids are two thirds of the answer and never change, so they are read once; what follows the stream
+ * is read without them, from its first message on.
+ */
 export function NodesGrid(props: GridProps) {
-  const grid = useQuery<Grid>(`/clusters/${props.clusterId}/grid?ids=true`, {
+  const base = `/clusters/${props.clusterId}/grid`;
+  const moved = useSignal(false);
+  useEffect(() => onMessage(() => void (moved.value = true)), []);
+  const first = useQuery<Grid>(`${base}?ids=true`);
+  const live = useQuery<Grid>(moved.value ? base : null, {
     samplesOf: props.clusterId,
     sampleGapMs: 4_000,
     events: (type, event) => event.cluster_id === props.clusterId && /^node\./.test(type),
   });
+  const fresh = moved.value ? live.data.value : null;
+  const named = first.data.value;
+  const ids = useMemo(() => new Map(named?.names.map((name, i) => [name, dashed(named.ids?.[i] ?? "")])), [named]);
+  useEffect(() => {
+    /* a node that has joined since */
+    if (fresh && named && !first.loading.peek() && fresh.names.some((name) => !ids.has(name))) {
+      void first.read();
+    }
+  }, [fresh]);
+  const error = moved.value ? live.error.value : null;
   return (
-    <Loaded query={grid} what="The grid" rows={8}>
-      {(data) => <GridBody grid={data} {...props} />}
+    <Loaded query={first} what="The grid" rows={8}>
+      {(data) => (
+        <>
+          {error && <StaleLine query={(fresh ? live : first) as Query<unknown>} error={error} />}
+          <GridBody grid={fresh ?? data} ids={ids} {...props} />
+        </>
+      )}
     </Loaded>
   );
 }
-

@@ -3,27 +3,15 @@ import { useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { counted } from "../format";
 import { setQuery } from "../router";
-import { moment, now, parse } from "../time";
+import { moment, now } from "../time";
 import type { CheckMatrix, CheckRow } from "../types";
 import { Nothing, TimeAxis } from "../ui/page";
 import { Table, TableFrame } from "../ui/table";
+import { passed, rowWords, stretches, timesOf, when, type Times } from "./check-words";
 
 const WIDTH = 1000;
 const GAP = 2;
 const WORDS: Record<string, string> = { p: "all nodes passed", w: "a warning", f: "at least one node failed", ".": "no data" };
-
-/** Never rounded up to 100 %: that word is for all. */
-export function passed(ratio: number | null): string {
-  if (ratio === null) {
-    return "no data";
-  }
-  if (ratio >= 1) {
-    return "100 %";
-  }
-  const digits = ratio >= 0.99 ? 2 : ratio >= 0.9 ? 1 : 0;
-  const factor = 10 ** digits;
-  return `${(Math.floor(ratio * 100 * factor) / factor).toFixed(digits)} %`;
-}
 
 export function CellKey() {
   return (
@@ -38,48 +26,6 @@ export function CellKey() {
       ))}
     </span>
   );
-}
-
-interface Times {
-  since: number;
-  stepMs: number;
-}
-
-function timesOf(matrix: CheckMatrix): Times {
-  return { since: parse(matrix.since) ?? 0, stepMs: matrix.bucket_seconds * 1000 };
-}
-
-/** Stretches of one letter: [from, to) in cells. */
-function stretches(cells: string, letter: string): [number, number][] {
-  const found: [number, number][] = [];
-  for (let i = 0; i < cells.length; i++) {
-    if (cells[i] === letter) {
-      const last = found[found.length - 1];
-      if (last && last[1] === i) {
-        last[1] = i + 1;
-      } else {
-        found.push([i, i + 1]);
-      }
-    }
-  }
-  return found;
-}
-
-function when(found: [number, number][], times: Times): string {
-  return found
-    .map(([from, to]) => {
-      const end = times.since + to * times.stepMs;
-      return `${moment(times.since + from * times.stepMs, now.peek())} to ${end > now.peek() ? "now" : moment(end, now.peek())}`;
-    })
-    .join(", ");
-}
-
-/** The row in words, for those who do not see it. */
-function rowWords(row: CheckRow, times: Times): string {
-  const failed = stretches(row.cells, "f");
-  const warned = stretches(row.cells, "w");
-  const parts = [failed.length > 0 && `failed ${when(failed, times)}`, warned.length > 0 && `warned ${when(warned, times)}`].filter(Boolean);
-  return `${row.title}: ${parts.join("; ") || (/[^.]/.test(row.cells) ? "all nodes passed" : "no data")}`;
 }
 
 /** All cells of one kind are one path: a row is five elements, not fifty. */

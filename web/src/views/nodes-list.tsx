@@ -173,7 +173,7 @@ function NodeRow({ node, index, onPick }: { node: NodeSummary; index: number; on
       <td class="num nw">
         <Seen node={node} />
       </td>
-      <td class="nw mid-only">{node.repair_id ? <a href={`/repairs/${node.repair_id}`}>Review…</a> : <Nothing />}</td>
+      <td class="nw mid-only">{node.repair_id ? <a href={`/repairs/${node.repair_id}?dialog=approve&repair=${node.repair_id}`}>Review…</a> : <Nothing />}</td>
     </tr>
   );
 }

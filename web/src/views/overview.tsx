@@ -44,7 +44,7 @@ function Health({ overview, clusterId }: { overview: Overview; clusterId: string
 function recommended(node: WorstNode): ComponentChildren {
   if (node.repair_id) {
     return (
-      <a href={`/repairs/${node.repair_id}`} class="nw">
+      <a href={`/repairs/${node.repair_id}?dialog=approve&repair=${node.repair_id}`} class="nw">
         {sentence(action(node.action ?? "repair"))}…
       </a>
     );
@@ -136,7 +136,7 @@ function Waiting({ overview, clusterId }: { overview: Overview; clusterId: strin
             <li key={repair.id}>
               <span class="t3 nw">{repair.deadline_at ? <Time iso={repair.deadline_at} form="left" /> : <Time iso={repair.created_at} />}</span>
               <span>
-                <a href={`/repairs/${repair.id}`}>
+                <a href={`/repairs/${repair.id}?dialog=approve&repair=${repair.id}`}>
                   {sentence(action(repair.action))} {repair.node_name}…
                 </a>
                 <span class="sub">{touches(repair)}</span>

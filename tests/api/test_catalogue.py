@@ -34,7 +34,7 @@ ORG_B = "0192bbbb-0000-7000-8000-00000000000b"
 
 @pytest.fixture(scope="module")
 def pg():
-    with PrivatePostgres(migrate=[str(PROBE), "migrate"]) as server:
+    with PrivatePostgres(migrate=[str(PROBE), "migrate"], fsync=False) as server:
         server.psql(f"""
             SET search_path = muster;
             INSERT INTO org (id, name) VALUES ('{ORG_A}', 'a'), ('{ORG_B}', 'b');

@@ -26,7 +26,7 @@ GRANT INSERT ON probe_deferred TO muster_app;
 
 @pytest.fixture(scope="module")
 def pg():
-    with PrivatePostgres(migrate=[str(PROBE), "migrate"]) as server:
+    with PrivatePostgres(migrate=[str(PROBE), "migrate"], fsync=False) as server:
         server.psql(SEED)
         yield server
 

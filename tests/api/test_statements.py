@@ -17,7 +17,7 @@ STATEMENTS = embed_sql.load_statements([str(ROOT / "db" / "sql")], TABLES)
 
 @pytest.fixture(scope="module")
 def connections():
-    with PrivatePostgres(migrate=[str(PROBE), "migrate"]) as pg:
+    with PrivatePostgres(migrate=[str(PROBE), "migrate"], fsync=False) as pg:
         opened = {role: pg.connect(role, autocommit=True, prepare_threshold=None) for role in embed_sql.ROLES}
         opened["migrate"].execute("SET ROLE muster_owner")
         opened["migrate"].execute("SET search_path = muster")

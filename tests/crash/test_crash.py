@@ -28,7 +28,7 @@ ANSWER_SECONDS = 5
 
 @pytest.fixture
 def server():
-    with Musterd(database_wait_seconds=60) as running:
+    with Musterd(durable=True, database_wait_seconds=60) as running:
         yield running
 
 

@@ -70,16 +70,30 @@ WITH turn AS MATERIALIZED (
          sum(p.net) FILTER (WHERE p.fresh) AS net_mbps, sum(p.fabric) FILTER (WHERE p.fresh) AS fabric_mbps,
          sum(p.power) FILTER (WHERE p.fresh) AS power_w
     FROM part p GROUP BY p.cluster_id
+), differs AS (
+  -- What a node says that its cluster does not want; what a node does not say is no drift.
+  SELECT n.cluster_id, v.field, v.wanted, v.value, count(*) AS nodes
+    FROM turn JOIN cluster c ON turn.mine JOIN node n ON n.org_id = c.org_id AND n.cluster_id = c.id AND n.removed_at IS NULL
+   CROSS JOIN LATERAL (VALUES ('driver_version', c.driver_version, n.driver_version), ('gpu_type', c.gpu_type, n.gpu_type),
+                              ('os_image', c.os_image, n.os_image)) AS v(field, wanted, value)
+   WHERE c.org_id = $1 AND v.wanted <> '' AND v.value <> '' AND v.value <> v.wanted
+   GROUP BY n.cluster_id, v.field, v.wanted, v.value
+), drift AS (
+  SELECT f.cluster_id, jsonb_agg(jsonb_build_object('field', f.field, 'wanted', f.wanted, 'seen', f.seen) ORDER BY f.field) AS drift
+    FROM (SELECT d.cluster_id, d.field, d.wanted,
+                 jsonb_agg(jsonb_build_object('value', d.value, 'nodes', d.nodes) ORDER BY d.nodes DESC, d.value) AS seen
+            FROM differs d GROUP BY d.cluster_id, d.field, d.wanted) f
+   GROUP BY f.cluster_id
 ), want AS (
-  SELECT c.id, coalesce(s.nodes, 0) AS nodes, coalesce(s.pending, 0) AS pending, coalesce(s.starting, 0) AS starting,
+  SELECT c.id, coalesce(d.drift, '[]') AS drift, coalesce(s.nodes, 0) AS nodes, coalesce(s.pending, 0) AS pending, coalesce(s.starting, 0) AS starting,
          coalesce(s.healthy, 0) AS healthy, coalesce(s.unhealthy, 0) AS unhealthy, coalesce(s.repairing, 0) AS repairing,
          coalesce(s.paused, 0) AS paused, coalesce(s.unknown, 0) AS unknown, coalesce(s.warning, 0) AS warning,
          coalesce(s.seen_20s, 0) AS seen_20s, coalesce(s.gpus, 0) AS gpus, coalesce(s.gpus_read, 0) AS gpus_read, s.gpu_busy_ratio,
          s.gpu_mem_used_mib, s.gpu_mem_total_mib, s.cpu_ratio, s.mem_used_mib, s.mem_total_mib, s.net_mbps, s.fabric_mbps, s.power_w
-    FROM turn JOIN cluster c ON turn.mine LEFT JOIN sum s ON s.cluster_id = c.id WHERE c.org_id = $1
+    FROM turn JOIN cluster c ON turn.mine LEFT JOIN sum s ON s.cluster_id = c.id LEFT JOIN drift d ON d.cluster_id = c.id WHERE c.org_id = $1
 ), upd AS (
   UPDATE cluster_rollup r
-     SET version = r.version + 1, at = now(), nodes = w.nodes, pending = w.pending, starting = w.starting, healthy = w.healthy,
+     SET version = r.version + 1, at = now(), drift = w.drift, nodes = w.nodes, pending = w.pending, starting = w.starting, healthy = w.healthy,
          unhealthy = w.unhealthy, repairing = w.repairing, paused = w.paused, unknown = w.unknown, warning = w.warning,
          seen_20s = w.seen_20s, gpus = w.gpus, gpus_read = w.gpus_read, gpu_busy_ratio = w.gpu_busy_ratio,
          gpu_mem_used_mib = w.gpu_mem_used_mib, gpu_mem_total_mib = w.gpu_mem_total_mib, cpu_ratio = w.cpu_ratio,
@@ -87,11 +101,11 @@ WITH turn AS MATERIALIZED (
          power_w = w.power_w
     FROM want w
    WHERE r.org_id = $1 AND r.cluster_id = w.id
-     AND (r.nodes, r.pending, r.starting, r.healthy, r.unhealthy, r.repairing, r.paused, r.unknown, r.warning, r.seen_20s, r.gpus,
+     AND (r.drift, r.nodes, r.pending, r.starting, r.healthy, r.unhealthy, r.repairing, r.paused, r.unknown, r.warning, r.seen_20s, r.gpus,
           r.gpus_read, r.gpu_busy_ratio, r.gpu_mem_used_mib, r.gpu_mem_total_mib, r.cpu_ratio, r.mem_used_mib, r.mem_total_mib,
           r.net_mbps, r.fabric_mbps, r.power_w)
          IS DISTINCT FROM
-         (w.nodes, w.pending, w.starting, w.healthy, w.unhealthy, w.repairing, w.paused, w.unknown, w.warning, w.seen_20s, w.gpus,
+         (w.drift, w.nodes, w.pending, w.starting, w.healthy, w.unhealthy, w.repairing, w.paused, w.unknown, w.warning, w.seen_20s, w.gpus,
           w.gpus_read, w.gpu_busy_ratio, w.gpu_mem_used_mib, w.gpu_mem_total_mib, w.cpu_ratio, w.mem_used_mib, w.mem_total_mib,
           w.net_mbps, w.fabric_mbps, w.power_w)
   RETURNING r.cluster_id

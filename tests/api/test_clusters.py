@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from agent import wait_for
 from resource import check_idempotency, check_list, check_refusals, check_update, last_event
 from world import World
 
@@ -120,6 +121,16 @@ def test_an_overview_is_never_older_than_its_events(world, busy):
         note = world.event(cluster)
         for _ in range(4):  # both loops
             assert world.api("GET", path).json()["last_change"]["seq"] >= note["seq"]
+
+
+def test_drift_is_what_nodes_say_and_the_cluster_does_not_want(world):
+    cluster = world.cluster(driver_version="550.1", os_image="ubuntu-22")
+    for driver in ("550.1", "535.2", "535.2", "545.0", ""):
+        node = world.node(cluster)
+        world.sql(f"UPDATE node SET driver_version = '{driver}', os_image = 'ubuntu-22' WHERE id = '{node}'")
+    drift = lambda: world.api("GET", f"clusters/{cluster}/overview").json()["drift"]
+    wait_for(lambda: drift() == [{"field": "driver_version", "wanted": "550.1",
+                                  "seen": [{"value": "535.2", "nodes": 2}, {"value": "545.0", "nodes": 1}]}], 20)
 
 
 def test_the_overview_of_a_cluster_without_nodes(world):

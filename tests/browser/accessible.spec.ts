@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import { axe, CALM, EMPTY, LARGE, LOCAL, nodeId, overflow, says, SILENT, smallTargets, Stage } from "./support";
+import { axe, CALM, DEMO_ORG, EMPTY, LARGE, LOCAL, MAIN_ORG, nodeId, overflow, says, SILENT, smallTargets, Stage } from "./support";
 
 let stage: Stage;
 before(async () => {
@@ -61,6 +61,15 @@ for (const [name, path, shows, act] of VIEWS) {
     });
   }
 }
+
+test("in the demo organization the mark beside its name is part of the switch's name", async () => {
+  await stage.steer({ org: DEMO_ORG });
+  const page = await stage.page("/clusters");
+  await page.getByRole("button", { name: /demo, switch to another organization/ }).waitFor();
+  assert.deepEqual(await axe(page), []);
+  await stage.leave(page);
+  await stage.steer({ org: MAIN_ORG });
+});
 
 test("nothing scrolls sideways at 320, 768 and 1024 px", async () => {
   for (const [name, path, shows] of VIEWS) {

@@ -291,10 +291,10 @@ test("a new cluster: the server's complaint stands at its field, then the cluste
   await stage.leave(page);
 });
 
-test("switching the organisation shows its clusters only", async () => {
+test("switching the organization shows its clusters only", async () => {
   const page = await open("/clusters", /1,266 of 1,287/);
-  await page.getByRole("button", { name: /Organisation Halden AI/ }).click();
-  await page.getByRole("list", { name: "Organisations" }).getByRole("button", { name: /Demo fleet/ }).click();
+  await page.getByRole("button", { name: /Halden AI.*switch to another organization/ }).click();
+  await page.getByRole("list", { name: "Organizations" }).getByRole("button", { name: /Demo fleet/ }).click();
   await says(page, "ten-thousand");
   assert.equal(await page.getByText("fra-h100-a").count(), 0);
   await stage.leave(page);

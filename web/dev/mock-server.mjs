@@ -27,7 +27,7 @@ class Refusal extends Error {
   }
 }
 
-const missing = () => new Refusal(404, "not_found", "There is no such thing", "It does not exist, or it belongs to another organisation.");
+const missing = () => new Refusal(404, "not_found", "There is no such thing", "It does not exist, or it belongs to another organization.");
 
 function nodeSummary({ fault, silent, k, key, ...summary }) {
   return summary;

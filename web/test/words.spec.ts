@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { action, celsius, count, counted, mebibytes, mebibytesOf, megabits, percent } from "../src/format";
+import type { Plan } from "../src/types";
+import { consequences } from "../src/views/repair-words";
 import { age, ago, exactSpan, moment, span, utc } from "../src/time";
 
 const at = Date.parse("2026-12-01T14:32:00Z");
@@ -52,4 +54,17 @@ test("ages under a day are spans, older ones are moments", () => {
   assert.match(moment(at - 24 * 30 * HOUR, at), /^1 Nov \d\d:\d\d$|^31 Oct \d\d:\d\d$/);
   assert.match(moment(Date.parse("2025-03-01T12:00:00Z"), at), /^1 Mar 2025 /);
   assert.equal(utc(at), "2026-12-01 14:32:00 UTC");
+});
+
+test("the only node of a cluster is out: no repair starts by itself, and no sentence counts to 0", () => {
+  const plan: Plan = {
+    node: { id: "n", name: "vm" }, boot_id: null, action: "reboot", keeps: "", loses: null, seconds_expected: 420, evidence: [], jobs: [],
+    capacity: { healthy_before: 0, healthy_after: 0, nodes: 1 }, domain: { rack: null, leaf: null, others_down: 0 },
+    limits: { running: 0, max_running: 0, attempt: 1, attempts_max: 2 }, rule: null, made_at: "2026-12-01T14:32:00Z",
+    policy: { healthy_delay_seconds: 600, begin_within_seconds: 1800, rejoin_within_seconds: 1800 },
+  };
+  const limits = (running: number, most: number) => consequences({ ...plan, limits: { ...plan.limits, running, max_running: most } }, null).find((one) => one.subject === "Limits")?.fact;
+  assert.equal(limits(0, 0), "So many nodes are out that no repair starts by itself");
+  assert.equal(limits(1, 1), "1 repair runs already, at most 1 may at once");
+  assert.equal(limits(0, 2), "1 of at most 2 repairs at once");
 });

@@ -43,9 +43,9 @@ function OrgSwitcher() {
     return <span class="scopename org">{name}</span>;
   }
   return (
-    <Menu class="scopebutton org" button={<>{name} <Icon name="down" /></>} label={`Organisation ${who.org.title || who.org.name}, switch`}>
+    <Menu class="scopebutton org" button={<>{name} <Icon name="down" /></>} label={`${who.org.title || who.org.name} ${who.org.demo ? "demo" : ""}, switch to another organization`}>
       {(close) => (
-        <ul aria-label="Organisations">
+        <ul aria-label="Organizations">
           {who.orgs.map((org) => (
             <li key={org.id}>
               <button
@@ -272,8 +272,8 @@ export function Shell({ scope, children }: { scope: Scope; children: ComponentCh
               </nav>
               {(me.value?.orgs.length ?? 0) > 1 && (
                 <>
-                  <h2 class="pophead">Organisation</h2>
-                  <ul aria-label="Organisations">
+                  <h2 class="pophead">Organization</h2>
+                  <ul aria-label="Organizations">
                     {me.value?.orgs.map((org) => (
                       <li key={org.id}>
                         <button type="button" aria-current={org.id === me.value?.org.id ? "true" : undefined} onClick={() => void switchOrg(org.id).then(close)}>

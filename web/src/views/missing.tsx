@@ -11,7 +11,7 @@ export function MissingPage() {
     <Shell scope={{}}>
       <Empty level={1} title="There is no such page">
         <p>
-          The address may be mistyped, or the thing belongs to another organisation. <a href="/clusters">All clusters</a> shows what you may see.
+          The address may be mistyped, or the thing belongs to another organization. <a href="/clusters">All clusters</a> shows what you may see.
         </p>
       </Empty>
     </Shell>

@@ -170,11 +170,12 @@ const SAID_ELSEWHERE = ["no_executor", "not_joined", "concurrency", "budget", "d
 function limits(plan: Plan): Consequence {
   const { running, max_running: most, attempt, attempts_max: attempts, why_not: reasons = [] } = plan.limits;
   const full = running >= most;
+  const few = most === 0 ? "So many nodes are out that no repair starts by itself" : `${counted(running, "repair")} ${running === 1 ? "runs" : "run"} already, at most ${count(most)} may at once`;
   const others = reasons.filter((one) => !SAID_ELSEWHERE.includes(one.code)).map((one) => one.detail);
   return {
     subject: "Limits",
     weight: full || attempt > attempts ? "warn" : "good",
-    fact: full ? `${count(running)} repairs run already, at most ${count(most)} may at once` : `${count(running + 1)} of at most ${count(most)} repairs at once`,
+    fact: full ? few : `${count(running + 1)} of at most ${count(most)} repairs at once`,
     detail: [`Attempt ${attempt} of ${attempts} in 7 days.`, ...others].join(" "),
   };
 }

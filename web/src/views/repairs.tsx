@@ -56,7 +56,7 @@ function Limits({ open, overview }: { open: Repair[]; overview: Overview | null 
       )}
       <li>
         <Icon name={full ? "warn" : "tick"} tone={full ? "warn" : "good"} />
-        {most === null ? (running === 0 ? "No repair runs" : `${counted(running, "repair")} ${running === 1 ? "runs" : "run"}`) : `${count(running)} of at most ${count(most)} repairs at once`}
+        {most === 0 ? "So many nodes are out that no repair starts by itself" : most === null ? (running === 0 ? "No repair runs" : `${counted(running, "repair")} ${running === 1 ? "runs" : "run"}`) : `${count(running)} of at most ${count(most)} repairs at once`}
       </li>
       {off && (
         <li>

@@ -30,7 +30,7 @@ SELECT h.event_seq, h.rollup_version,
               '],"waiting":[', (SELECT string_agg(row_to_json(u)::text, ',' ORDER BY u.created_at, u.id)
                  FROM (SELECT {{repair_summary}} FROM repair r WHERE r.org_id = $1 AND r.id IN (SELECT x.id FROM wait x ORDER BY x.created_at, x.id LIMIT 5)) u),
               '],"waiting_count":', (SELECT count(*) FROM wait),
-              ',"changes":[', (SELECT string_agg(row_to_json(u)::text, ',' ORDER BY u.at DESC, u.seq DESC) FROM (SELECT {{event_fields}} FROM changes e) u),
-              '],"last_change":', coalesce((SELECT row_to_json(u)::text FROM (SELECT {{event_fields}} FROM changes e ORDER BY e.at DESC, e.seq DESC LIMIT 1) u), 'null'),
+              ',"changes":[', (SELECT string_agg(row_to_json(u)::text, ',' ORDER BY u.seq DESC) FROM (SELECT {{event_fields}} FROM changes e) u),
+              '],"last_change":', coalesce((SELECT row_to_json(u)::text FROM (SELECT {{event_fields}} FROM changes e ORDER BY e.seq DESC LIMIT 1) u), 'null'),
               ',"drift":', r.drift) AS parts
   FROM org_head h JOIN cluster_rollup r ON r.org_id = $1 AND r.cluster_id = $2::uuid WHERE h.org_id = $1;

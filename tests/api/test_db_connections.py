@@ -144,12 +144,13 @@ def test_a_transaction_of_several_statements_takes_effect_wholly_or_not(pg, prob
 def test_a_deadlock_is_tried_again(pg, probe):
     """Another session holds `b` and wants `a`; ours holds `a` and wants `b`; ours is the victim and runs again."""
     pg.psql("INSERT INTO muster.probe VALUES ('a', 0), ('b', 0)")
-    with pg.connect() as other:
+    with pg.connect() as other, pg.connect(autocommit=True) as watch:
         other.execute("SET deadlock_timeout = '10s'")
         other.execute("UPDATE muster.probe SET runs = runs WHERE key = 'b'")
         probe.send("unit app probe_conflict:a probe_conflict:b")
         deadline = time.monotonic() + 10
-        while pg.psql("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0":
+        # PostgreSQL looks for a deadlock once, 1 s after the wait began: no process is started in between.
+        while watch.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0] == 0:
             assert time.monotonic() < deadline
         other.execute("UPDATE muster.probe SET runs = runs WHERE key = 'a'")
         other.commit()

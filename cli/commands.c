@@ -414,5 +414,7 @@ const struct command_row command_rows[] = {
     {"oidc check", "OPTIONS < token", 0, "judge a token without a server", .run_local = oidc_check},
     {"kube authn-config validate", "FILE", 0, "judge an AuthenticationConfiguration",
      .run_local = authn_config_validate},
+    {"kube authn-config render", "FILE...", 0, "issuers as an AuthenticationConfiguration",
+     .run_local = authn_config_print},
 };
 const size_t command_rows_count = COUNTOF(command_rows);

@@ -6,5 +6,6 @@
  * 1: a file or the input cannot be used; 2: wrong options. */
 int oidc_check(int argc, char **argv);
 int authn_config_validate(int argc, char **argv);
+int authn_config_print(int argc, char **argv);
 
 #endif

@@ -197,6 +197,19 @@ bool oidc_issuer_is_template(struct str url)
     return find_template(url, &begin, &end);
 }
 
+struct str oidc_issuer_of_tenant(struct arena *arena, struct str url, struct str tenant)
+{
+    size_t begin;
+    size_t end;
+    if (!find_template(url, &begin, &end)) {
+        return url;
+    }
+    struct str head = {url.ptr, begin};
+    struct str tail = {url.ptr + end, url.len - end};
+    return str_of(
+        arena_printf(arena, "%.*s%.*s%.*s", STR_FMT(head), STR_FMT(tenant), STR_FMT(tail)));
+}
+
 bool oidc_issuer_matches(const struct oidc_issuer *issuer, struct str iss, struct str tid)
 {
     size_t begin;
@@ -411,6 +424,8 @@ enum err oidc_issuer_read(struct arena *arena, struct str text, struct str clien
     if (err != ERR_NONE) {
         return err;
     }
+    ret->discovery_url = body.discovery_url;
+    ret->ca_certificate = body.ca_certificate;
     ret->leeway_s = body.has_leeway ? body.leeway_s : OIDC_LEEWAY_S;
     ret->max_lifetime_s = body.has_lifetime ? body.max_lifetime_s : OIDC_LIFETIME_S;
     read_url(&reading, allow_private);

@@ -52,6 +52,8 @@ struct oidc_issuer {
     unsigned algs;        /* JOSE_ALG_BIT of each; see oidc/alg.h */
     int64_t leeway_s;     /* 0 to 60 */
     int64_t max_lifetime_s;
+    struct str discovery_url;  /* may be empty */
+    struct str ca_certificate; /* PEM; may be empty */
     struct oidc_mapping username;
     struct oidc_mapping groups;
     struct oidc_mapping uid;
@@ -97,6 +99,8 @@ bool oidc_url_is_private(struct str url);
  * malformed or deeper than OIDC_PATH_MAX. The parts point into the text. */
 bool oidc_path_parse(struct str text, struct oidc_mapping *ret) MUST_CHECK;
 
+/* The URL with this tenant in its template's place; the URL itself when it is no template. */
+struct str oidc_issuer_of_tenant(struct arena *arena, struct str url, struct str tenant);
 /* True for an Entra URL that stands for several tenants; it never is the iss of a token. */
 bool oidc_issuer_is_template(struct str url);
 /*

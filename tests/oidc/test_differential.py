@@ -31,7 +31,7 @@ def differs(name, row, verdict):
         return "symmetric keys"
     if verdict["ours"] == "too_large":
         return "size"
-    if verdict["ours"] == "bad_signature" and name in ("r and s too long", "leading zero octets"):
+    if verdict["ours"] == "bad_signature" and "ES256" in jose.unb64(head).decode(errors="replace") and len(jose.unb64(signature)) != 64:
         return "signatures of another length than the curve's"
     return None
 
@@ -117,7 +117,7 @@ def test_what_cjose_accepts_is_accepted_but_for_listed_reasons(judged):
                 unexplained.append((name, row["token"], verdict))
     assert unexplained == []
     assert reasons >= {"padding", "doubled header members", "extensions that must be understood", "what the key says it is for",
-                       "weak keys", "symmetric keys", "size"}
+                       "weak keys", "symmetric keys", "size", "signatures of another length than the curve's"}
 
 
 def test_what_we_accept_is_accepted_by_cjose_but_eddsa(judged):

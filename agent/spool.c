@@ -16,6 +16,9 @@
 #include "base/log.h"
 
 #define SEGMENT_BYTES ((uint64_t)128 * 1024)
+#define HELD_BYTES ((size_t)256 * 1024)
+/* Checksum, blank and line break around a record. */
+#define RECORD_FRAME 10
 
 struct stream {
     struct segment *segments; /* oldest first */
@@ -26,6 +29,8 @@ struct stream {
     size_t waiting;
     size_t in_flight;
     int write_fd; /* the last segment, -1 = none is open */
+    /* The stream's newest events, a line each: the disk did not take them. */
+    struct buf held;
 };
 
 struct spool {
@@ -190,18 +195,6 @@ struct spool *spool_open(const char *dir, const char *boot_id, uint64_t cap_byte
     return spool;
 }
 
-void spool_close(struct spool *spool)
-{
-    if (spool == NULL) {
-        return;
-    }
-    for (unsigned i = 0; i < SPOOL_STREAMS; i++) {
-        close_writer(&spool->streams[i]);
-        free(spool->streams[i].segments);
-    }
-    free(spool);
-}
-
 /* ---- room ---- */
 
 /* How many of the oldest segments hold events whose numbers are fixed. */
@@ -288,35 +281,89 @@ static bool open_writer(struct spool *spool, unsigned index)
     return true;
 }
 
-bool spool_add(struct spool *spool, unsigned stream, struct str json)
+static bool write_record(struct spool *spool, unsigned stream, struct str json)
 {
     CLEANUP(buf_free) struct buf record = {0};
     struct stream *mine = &spool->streams[stream];
 
-    assert(stream < SPOOL_STREAMS);
-    if (json.len > SPOOL_RECORD_MAX) {
-        spool->dropped++;
+    if (!open_writer(spool, stream)) {
         return false;
     }
     spool_record_write(json, &record);
-    if (!make_room(spool, stream, record.len) || !open_writer(spool, stream)) {
-        spool->dropped++;
-        return false;
-    }
     struct segment *segment = &mine->segments[mine->count - 1];
     int failed = file_write_all(mine->write_fd, buf_str(&record));
     if (failed != 0) {
         /* What was written of it is a torn record: the segment ends here. */
         log_error("an event could not be written to the spool: %s", strerrordesc_np(failed));
         close_writer(mine);
-        spool->dropped++;
+        if (segment->records == 0) {
+            remove_segment(spool, stream, mine->count - 1);
+        }
         return false;
     }
     segment->bytes += record.len;
     segment->records++;
     spool->bytes += record.len;
+    return true;
+}
+
+static void cut_held(struct stream *stream, size_t len)
+{
+    memmove(stream->held.ptr, stream->held.ptr + len, stream->held.len - len);
+    stream->held.len -= len;
+}
+
+/* True when nothing is held any more. */
+static bool write_held(struct spool *spool, unsigned index)
+{
+    struct stream *stream = &spool->streams[index];
+    struct str rest = buf_str(&stream->held);
+    struct str json;
+    size_t len = 0;
+
+    while (str_split(&rest, '\n', &json) && write_record(spool, index, json)) {
+        len += json.len + 1;
+    }
+    if (len > 0) {
+        cut_held(stream, len);
+    }
+    return stream->held.len == 0;
+}
+
+bool spool_add(struct spool *spool, unsigned stream, struct str json)
+{
+    struct stream *mine = &spool->streams[stream];
+
+    assert(stream < SPOOL_STREAMS);
+    if (json.len > SPOOL_RECORD_MAX || !make_room(spool, stream, json.len + RECORD_FRAME)) {
+        spool->dropped++;
+        return false;
+    }
+    if (!write_held(spool, stream) || !write_record(spool, stream, json)) {
+        /* A full disk may not hide a fault while the server can be told. */
+        if (mine->held.len + json.len >= HELD_BYTES) {
+            spool->dropped++;
+            return false;
+        }
+        buf_add(&mine->held, json.ptr, json.len);
+        buf_add_char(&mine->held, '\n');
+    }
     mine->waiting++;
     return true;
+}
+
+void spool_close(struct spool *spool)
+{
+    if (spool == NULL) {
+        return;
+    }
+    for (unsigned i = 0; i < SPOOL_STREAMS; i++) {
+        (void)write_held(spool, i);
+        close_writer(&spool->streams[i]);
+        buf_free(&spool->streams[i].held);
+        free(spool->streams[i].segments);
+    }
+    free(spool);
 }
 
 /* ---- sending ---- */
@@ -365,9 +412,13 @@ size_t spool_peek(struct spool *spool, unsigned stream, size_t max_records, size
     for (size_t i = 0; i < mine->count && mine->waiting > 0; i++) {
         segment_path(spool, stream, mine->segments[i].number, path);
         if (!spool_segment_each(path, mine->segments[i].records, peek_record, &peek)) {
-            break;
+            return peek.records;
         }
         peek.skip = 0;
+    }
+    struct str rest = buf_str(&mine->held);
+    struct str json;
+    while (str_split(&rest, '\n', &json) && peek_record(json, &peek)) {
     }
     return peek.records;
 }
@@ -399,6 +450,17 @@ static void acknowledge(struct spool *spool, unsigned index, size_t count)
     while (stream->count > 0 && stream->skip >= stream->segments[0].records) {
         stream->skip -= stream->segments[0].records;
         remove_segment(spool, index, 0);
+    }
+    if (stream->count == 0 && stream->skip > 0) {
+        struct str rest = buf_str(&stream->held);
+        struct str json;
+        size_t len = 0;
+
+        for (; stream->skip > 0 && str_split(&rest, '\n', &json); stream->skip--) {
+            len += json.len + 1;
+        }
+        cut_held(stream, len);
+        stream->skip = 0;
     }
 }
 

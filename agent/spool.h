@@ -27,7 +27,8 @@ struct spool *spool_open(const char *dir, const char *boot_id, uint64_t cap_byte
                          size_t error_cap);
 void spool_close(struct spool *spool);
 
-/* Appends one JSON object (no line break, at most SPOOL_RECORD_MAX). False when it could not be
+/* Appends one JSON object (no line break, at most SPOOL_RECORD_MAX). What the disk does not take is
+ * held in memory, 256 KiB a stream, until it does or the server has it. False when it could not be
  * kept; it then counts as dropped. */
 bool spool_add(struct spool *spool, unsigned stream, struct str json);
 

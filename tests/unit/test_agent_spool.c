@@ -2,8 +2,10 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -279,6 +281,75 @@ Test(spool, dropped_events_are_remembered_until_told)
     cr_assert_eq(spool_dropped(spool), dropped);
     spool_dropped_told(spool, dropped);
     cr_assert_eq(spool_dropped(spool), 0);
+    spool_close(spool);
+}
+
+/* As on a full disk: no file of this process may grow. */
+static void fill_disk(bool full)
+{
+    struct rlimit limit;
+
+    (void)signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = full ? 0 : limit.rlim_max;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+Test(spool, D3_a_full_disk_loses_no_event_while_the_server_answers)
+{
+    struct spool *spool = open_spool(1 << 20);
+
+    cr_assert(add(spool, 0, 1, 10));
+    fill_disk(true);
+    cr_assert(add(spool, 0, 2, 10));
+    cr_assert(add(spool, 0, 3, 10));
+    cr_assert_eq(peek(spool, 0, 10), 3);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(seen_value[i], i + 1);
+        cr_assert_eq(seen_seq[i], (uint64_t)i + 1);
+    }
+    sending(spool, 0, 2);
+    acknowledge(spool, 0, 2);
+    cr_assert_eq(peek(spool, 0, 10), 1);
+    cr_assert_eq(seen_value[0], 3);
+    cr_assert_eq(seen_seq[0], 3);
+    cr_assert_eq(spool_dropped(spool), 0);
+    fill_disk(false);
+    spool_close(spool);
+}
+
+Test(spool, what_a_full_disk_did_not_take_is_written_before_what_comes_later)
+{
+    struct spool *spool = open_spool(1 << 20);
+
+    fill_disk(true);
+    cr_assert(add(spool, 0, 1, 10));
+    cr_assert(add(spool, 0, 2, 10));
+    fill_disk(false);
+    cr_assert(add(spool, 0, 3, 10));
+    spool_close(spool);
+    spool = open_spool(1 << 20);
+    cr_assert_eq(peek(spool, 0, 10), 3);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(seen_value[i], i + 1);
+    }
+    spool_close(spool);
+}
+
+Test(spool, what_is_held_in_memory_is_bounded_and_the_rest_counts_as_dropped)
+{
+    struct spool *spool = open_spool(1 << 20);
+    int kept = 0;
+
+    fill_disk(true);
+    while (kept < 1000 && add(spool, 0, kept, 1000)) {
+        kept++;
+    }
+    cr_assert_gt(kept, 200);
+    cr_assert_lt(kept, 1000);
+    cr_assert_eq(spool_dropped(spool), 1);
+    cr_assert_eq(peek(spool, 0, 1000), (size_t)kept);
+    fill_disk(false);
     spool_close(spool);
 }
 

@@ -9,7 +9,7 @@
 #include "base/crypto.h"
 #include "base/log.h"
 
-#define EVENTS_MAX 500
+#define EVENTS_MAX 250
 #define INTERVAL_FIRST_S 10.0
 #define INTERVAL_MIN_S 0.2
 #define INTERVAL_MAX_S 3600.0
@@ -230,7 +230,8 @@ static void take_answer(struct agent *agent, struct str body, int64_t now_us)
     }
     delivery->failures = 0;
     delivery->blocked_until_us = 0;
-    delivery->events_max = EVENTS_MAX;
+    delivery->events_max =
+        delivery->events_max < EVENTS_MAX / 2 ? 2 * delivery->events_max + 1 : EVENTS_MAX;
     spool_acknowledge(delivery->in_flight_old ? agent->old_spool : agent->spool, delivery->counts);
     if (!delivery->in_flight_old) {
         mark_told(agent, true);
@@ -248,8 +249,8 @@ static void take_answer(struct agent *agent, struct str body, int64_t now_us)
 }
 
 /* A report that the server calls malformed is tried with fewer events, at last with none: readings
- * go on, and no event is dropped. */
-static void shrink(struct agent *agent)
+ * go on, and no event is dropped. True when there is something new to try at once. */
+static bool shrink(struct agent *agent)
 {
     struct delivery *delivery = &agent->delivery;
     size_t most = 0;
@@ -264,6 +265,7 @@ static void shrink(struct agent *agent)
         end_old(agent);
         delivery->events_max = EVENTS_MAX;
     }
+    return most > 0;
 }
 
 void deliver_result(struct agent *agent, int64_t now_us)
@@ -281,15 +283,19 @@ void deliver_result(struct agent *agent, int64_t now_us)
     } else {
         mark_told(agent, false);
         act_results_told(agent->act, false, now_us);
-        if (result.sent && (result.status == 400 || result.status == 413 || result.status == 422)) {
-            shrink(agent);
-        }
+        bool malformed =
+            result.sent && (result.status == 400 || result.status == 413 || result.status == 422);
+        bool again = malformed && shrink(agent);
         if (delivery->failures == 0) {
             log_warning("%s", result.error);
         } else {
             log_debug("%s", result.error);
         }
-        back_off(delivery, result.retry_after_s, now_us);
+        if (again) {
+            delivery->failures++;
+        } else {
+            back_off(delivery, result.retry_after_s, now_us);
+        }
     }
     buf_free(&result.body);
 }

@@ -19,7 +19,7 @@ struct command_result {
     bool in_report;
 };
 
-#define RESULTS_MAX 32
+#define RESULTS_MAX 16
 
 /* Opens the command log in state_dir and settles what an older run left begun: a reboot that came
  * is done. */

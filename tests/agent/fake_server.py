@@ -22,7 +22,7 @@ def unb64(text):
 
 
 class FakeServer:
-    def __init__(self, interval=1.0):
+    def __init__(self, interval=0.3):
         self.interval = interval
         self.org_id, self.cluster_id, self.node_id = (str(uuid.uuid4()) for _ in range(3))
         self.command_key = Ed25519PrivateKey.generate()

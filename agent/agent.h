@@ -63,6 +63,7 @@ struct agent {
     struct delivery delivery;
     int notify_fd;
     int signal_fd;
+    bool watching; /* the collectors are set up */
     bool stopping;
     bool rebooted; /* the boot id changed under us: the local stand-in for a reboot */
 };

@@ -109,6 +109,7 @@ static bool start(struct agent *agent, char *error, size_t error_cap)
         return false;
     }
     watch_init(agent);
+    agent->watching = true;
     deliver_init(agent, clock_mono_us());
     agent->uplink = uplink_start(&agent->options, &agent->identity, agent->notify_fd);
     if (agent->uplink == NULL) {
@@ -246,7 +247,9 @@ static void loop(struct agent *agent)
 static void stop(struct agent *agent)
 {
     uplink_stop(agent->uplink);
-    watch_stop(agent);
+    if (agent->watching) {
+        watch_stop(agent);
+    }
     act_close(agent->act);
     faults_close(agent->faults);
     spool_close(agent->spool);
@@ -274,6 +277,7 @@ int command_run(int argc, char **argv)
     agent->notify_fd = -1;
     if (!options_load(argc, argv, &agent->options, error, sizeof(error)) ||
         !start(agent, error, sizeof(error))) {
+        stop(agent);
         free(agent);
         return refuse(error);
     }

@@ -141,7 +141,9 @@ static void load_stream(struct spool *spool, unsigned index, const struct spool_
 
     stream->acked = marks->streams[index].acked;
     stream->in_flight = marks->streams[index].in_flight;
-    qsort(stream->segments, stream->count, sizeof(struct segment), compare_number);
+    if (stream->count > 1) {
+        qsort(stream->segments, stream->count, sizeof(struct segment), compare_number);
+    }
     while (stream->count > 0 && stream->segments[0].number < marks->streams[index].segment) {
         remove_segment(spool, index, 0); /* acknowledged; the removal was cut short */
     }

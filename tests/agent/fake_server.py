@@ -40,6 +40,7 @@ class FakeServer:
         self.commands = []  # (function of the report -> payload dict, key) for the next answer
         self.answer_with = None  # a status to answer reports with instead of 200
         self.lose_answers = 0  # so many reports are taken, but their answer is cut off
+        self.lose_after_order = 0  # the same, for the reports that follow an answer with an order
         self.refuse = None  # called with the report's body; a string is a 422
         self.extra = {}  # more members of the answer
         self.enrolled = 0
@@ -89,6 +90,8 @@ class FakeServer:
             cut = request.path == "/agent/v1/report" and status == 200 and self.lose_answers > 0
             if cut:
                 self.lose_answers -= 1
+            elif status == 200 and answer.get("commands"):
+                self.lose_answers, self.lose_after_order = self.lose_after_order, 0
             self.lock.notify_all()
         if cut:
             request.close_connection = True

@@ -139,9 +139,8 @@ def test_R1_a_killed_agent_does_not_act_twice(running, server):
 
 
 def test_results_are_repeated_until_a_report_with_them_was_answered(running, server):
+    server.lose_after_order = 2
     server.order(key=Ed25519PrivateKey.generate(), command_id="01890000-0000-7000-8000-00000000000a")
-    server.wait(lambda: not server.commands)
-    server.lose_answers = 2
     server.wait_result("01890000-0000-7000-8000-00000000000a", "refused")
     server.wait(lambda: server.lose_answers == 0)
     server.wait_reports(3)

@@ -255,6 +255,21 @@ test("the list changes by itself when a repair moves", async () => {
   await stage.leave(page);
 });
 
+test("rows keep their place while the pointer is on them", async () => {
+  const page = await stage.page(`${base}/repairs`);
+  const waiting = page.getByRole("region", { name: "Waiting for you" });
+  await waiting.getByRole("cell", { name: /Remove gpu-29-07/ }).first().hover();
+  await waiting.getByRole("cell", { name: /Failover gpu-22-14/ }).first().hover();
+  await stage.steer({ repair: { id: repairId(106), state: "rejected", ended_at: new Date().toISOString() }, emit: { type: "repair.rejected", cluster_id: LARGE, repair_id: repairId(106), summary: "rejected" } });
+  await fetch(`${stage.base}/api/v1/nodes/${nodeId(1, 1)}/repairs`, { method: "POST", body: JSON.stringify({ action: "reboot", reason: "for the test" }) });
+  await says(page, "1 new repair, show");
+  assert.equal(await waiting.getByRole("row").count(), 4, "what is gone stays, what is new waits");
+  await page.mouse.move(5, 5);
+  await waiting.getByRole("row", { name: /gpu-01-01/ }).waitFor();
+  assert.equal(await waiting.getByRole("row", { name: /gpu-29-07/ }).count(), 0);
+  await stage.leave(page);
+});
+
 test("approvals of all clusters agree with the number in the rail", async () => {
   const page = await stage.page("/repairs");
   await says(page, /3 repairs wait for approval/);

@@ -74,16 +74,18 @@ export function ApprovalsPage(_: ViewProps) {
     <Shell scope={{}}>
       <PageSentence parts={told.parts} announce={told.announce} />
       {lack && items && <p class="reason gap8">{lack}</p>}
-      <Loaded query={open as Query<List<Repair>>} what="Approvals" rows={6}>
-        {(list) => (
-          <>
-            <Waiting repairs={list.items.filter((repair) => repair.state === "proposed")} names={names.value} />
-            <Unsettled repairs={list.items.filter((repair) => repair.state === "unknown")} names={names.value} />
-            <Running repairs={list.items.filter((repair) => RUNNING.includes(repair.state))} names={names.value} />
-            {list.next_cursor && <p class="t3 s12">More than 200 are open; the newest are shown.</p>}
-          </>
-        )}
-      </Loaded>
+      <div class={items ? undefined : "sec"}>
+        <Loaded query={open as Query<List<Repair>>} what="Approvals" rows={6}>
+          {(list) => (
+            <>
+              <Waiting repairs={list.items.filter((repair) => repair.state === "proposed")} names={names.value} />
+              <Unsettled repairs={list.items.filter((repair) => repair.state === "unknown")} names={names.value} />
+              <Running repairs={list.items.filter((repair) => RUNNING.includes(repair.state))} names={names.value} />
+              {list.next_cursor && <p class="t3 s12">More than 200 are open; the newest are shown.</p>}
+            </>
+          )}
+        </Loaded>
+      </div>
       <RepairDialogs />
     </Shell>
   );

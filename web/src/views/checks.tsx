@@ -12,6 +12,7 @@ import { FilterBar } from "../ui/filter-bar";
 import { Mark } from "../ui/marks";
 import { Section, Time } from "../ui/page";
 import { Loaded } from "../ui/states";
+import { Steady } from "../ui/steady";
 import { Table } from "../ui/table";
 import type { TabProps } from "./cluster";
 import { CellKey, CheckTable, Matrix } from "./check-matrix";
@@ -155,10 +156,10 @@ function Incidents({ clusterId, view, filter, titles }: { clusterId: string; vie
   const filtered = filter.terms.length > 0 || filter.text !== "";
   return (
     <Section title="Incidents" hint={rows.length > 0 ? `${counted(rows.length, "incident")}${paged.more ? " or more" : ""} in the last ${view.label}, ${count(open)} open` : `last ${view.label}`} end={<a href={withQuery(`/clusters/${clusterId}/events`, { since: view.since })}>All events</a>}>
-      <Loaded query={paged.first} what="The incidents" stillWorks="The checks above are up to date.">
+      <Loaded query={paged.first} what="The incidents" stillWorks="The checks above do not depend on it.">
         {() =>
           rows.length > 0 ? (
-            <IncidentTable rows={rows} titles={titles} />
+            <Steady key={path + query.value.get("q")} rows={rows} one="incident">{(steady) => <IncidentTable rows={steady} titles={titles} />}</Steady>
           ) : filtered ? (
             <p class="t2">
               No {paged.more ? "loaded " : ""}incident matches.{" "}

@@ -202,7 +202,7 @@ export function NodeTimeline({ node }: { node: NodeDetail }) {
       }
     >
       {failed && transitions.error.value ? (
-        <ErrorNote error={transitions.error.value} what="The timeline" query={transitions as Query<unknown>} stillWorks="The rest of this page is up to date." />
+        <ErrorNote error={transitions.error.value} what="The timeline" query={transitions as Query<unknown>} stillWorks="The rest of this page does not depend on it." />
       ) : waiting ? (
         <Skeleton rows={4} height={28} label="the timeline" />
       ) : (

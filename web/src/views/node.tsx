@@ -446,31 +446,33 @@ export function NodePage({ params }: ViewProps) {
       <PageSentence parts={data ? sentenceOf(data) : ["Node"]} announce={data ? `${data.name} ${data.state}. ${data.reason ?? ""}` : ""} actions={data && <Actions node={data} />} />
       {data && lack && <p class="reason gap8">{lack}</p>}
       {clusterId && <ClusterTabs clusterId={clusterId} overview={overview.data.value} current="nodes" />}
-      <Loaded query={node} what="This node" rows={8}>
-        {(one) => (
-          <>
-            <div class="cols aside node">
-              <div>
-                <NodeTimeline node={one} />
-                <NodeEvidence node={one} />
+      <div class={data ? undefined : "sec"}>
+        <Loaded query={node} what="This node" rows={8}>
+          {(one) => (
+            <>
+              <div class="cols aside node">
+                <div>
+                  <NodeTimeline node={one} />
+                  <NodeEvidence node={one} />
+                </div>
+                <div>
+                  <Recommendation node={one} />
+                  <Section title="Node">
+                    <FactList wide facts={nodeFacts(one, cluster, () => void node.read())} />
+                  </Section>
+                </div>
+                <div>
+                  <Incidents node={one} />
+                  {calm(one) && <NodeEvents node={one} rows={6} />}
+                </div>
               </div>
-              <div>
-                <Recommendation node={one} />
-                <Section title="Node">
-                  <FactList wide facts={nodeFacts(one, cluster, () => void node.read())} />
-                </Section>
-              </div>
-              <div>
-                <Incidents node={one} />
-                {calm(one) && <NodeEvents node={one} rows={6} />}
-              </div>
-            </div>
-            <NodeGpus node={one} />
-            {!calm(one) && <NodeEvents node={one} rows={20} />}
-            <NodeDialogs node={one} />
-          </>
-        )}
-      </Loaded>
+              <NodeGpus node={one} />
+              {!calm(one) && <NodeEvents node={one} rows={20} />}
+              <NodeDialogs node={one} />
+            </>
+          )}
+        </Loaded>
+      </div>
       <RepairDialogs />
     </Shell>
   );

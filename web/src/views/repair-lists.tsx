@@ -5,6 +5,7 @@ import type { Repair } from "../types";
 import { Button } from "../ui/controls";
 import { Mark } from "../ui/marks";
 import { Nothing, Section, Time } from "../ui/page";
+import { Steady } from "../ui/steady";
 import { Table, type Column } from "../ui/table";
 import { beginWithin } from "./approve";
 import { openDialog, Outcome, RepairSteps } from "./repair-parts";
@@ -44,61 +45,65 @@ function clusterColumn(names: ClusterNames): Column<Repair>[] {
 
 /** Oldest first: rows that arrive come to the end and move nothing. */
 export function Waiting({ repairs, names = null }: { repairs: Repair[]; names?: ClusterNames }) {
-  const rows = [...repairs].sort((a, b) => a.created_at.localeCompare(b.created_at));
+  const sorted = [...repairs].sort((a, b) => a.created_at.localeCompare(b.created_at));
   return (
-    <Section title="Waiting for you" hint={count(rows.length)}>
-      {rows.length === 0 ? (
-        <p class="t3">Nothing waits for approval.</p>
-      ) : (
-        <>
-          <Table
-            name="Waiting for you"
-            class="desk"
-            rows={rows}
-            rowKey={(repair) => repair.id}
-            columns={[
-              { key: "what", head: "Repair", class: "two nw", cell: (repair) => <Name repair={repair} mark /> },
-              ...clusterColumn(names),
-              { key: "why", head: "Why", class: "two t2", cell: why },
-              { key: "touches", head: "What it touches", class: "two t2", cell: (repair) => <Touched repair={repair} /> },
-              { key: "waits", head: "Waits for", number: true, class: "two nw", cell: (repair) => <Time iso={repair.created_at} /> },
-              { key: "within", head: "Begins within", number: true, class: "two nw", cell: beginWithin },
-              {
-                key: "review",
-                head: <span class="vh">Decide</span>,
-                number: true,
-                class: "two nw",
-                cell: (repair) => (
-                  <Button kind={repair === rows[0] ? "primary" : "default"} label={`Review… ${title(repair)}`} onClick={() => openDialog("approve", { repair: repair.id })}>
-                    Review…
-                  </Button>
-                ),
-              },
-            ]}
-          />
-          <ul class="mobile mlist">
-            {rows.map((repair) => (
-              <li key={repair.id}>
-                <button type="button" class="r" onClick={() => openDialog("approve", { repair: repair.id })}>
-                  <Mark kind={repair.incident_id ? "unhealthy" : "pending"} />
-                  <span>
-                    <b>{sentence(action(repair.action))}</b> {repair.node_name}
-                    {names && <span class="t3"> in {names.get(repair.cluster_id)}</span>}
-                  </span>
-                  <span class="t3 s12">
-                    <Time iso={repair.created_at} />
-                  </span>
-                  <span class="sub">{why(repair)}</span>
-                  <span class="sub">
-                    <Touched repair={repair} />
-                  </span>
-                </button>
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
+    <Section title="Waiting for you" hint={count(sorted.length)}>
+      <Steady rows={sorted} one="repair">
+        {(rows) => (rows.length === 0 ? <p class="t3">Nothing waits for approval.</p> : <WaitingRows rows={rows} names={names} />)}
+      </Steady>
     </Section>
+  );
+}
+
+function WaitingRows({ rows, names }: { rows: Repair[]; names: ClusterNames }) {
+  return (
+    <>
+      <Table
+        name="Waiting for you"
+        class="desk"
+        rows={rows}
+        rowKey={(repair) => repair.id}
+        columns={[
+          { key: "what", head: "Repair", class: "two nw", cell: (repair) => <Name repair={repair} mark /> },
+          ...clusterColumn(names),
+          { key: "why", head: "Why", class: "two t2", cell: why },
+          { key: "touches", head: "What it touches", class: "two t2", cell: (repair) => <Touched repair={repair} /> },
+          { key: "waits", head: "Waits for", number: true, class: "two nw", cell: (repair) => <Time iso={repair.created_at} /> },
+          { key: "within", head: "Begins within", number: true, class: "two nw", cell: beginWithin },
+          {
+            key: "review",
+            head: <span class="vh">Decide</span>,
+            number: true,
+            class: "two nw",
+            cell: (repair) => (
+              <Button kind={repair === rows[0] ? "primary" : "default"} label={`Review… ${title(repair)}`} onClick={() => openDialog("approve", { repair: repair.id })}>
+                Review…
+              </Button>
+            ),
+          },
+        ]}
+      />
+      <ul class="mobile mlist">
+        {rows.map((repair) => (
+          <li key={repair.id}>
+            <button type="button" class="r" onClick={() => openDialog("approve", { repair: repair.id })}>
+              <Mark kind={repair.incident_id ? "unhealthy" : "pending"} />
+              <span>
+                <b>{sentence(action(repair.action))}</b> {repair.node_name}
+                {names && <span class="t3"> in {names.get(repair.cluster_id)}</span>}
+              </span>
+              <span class="t3 s12">
+                <Time iso={repair.created_at} />
+              </span>
+              <span class="sub">{why(repair)}</span>
+              <span class="sub">
+                <Touched repair={repair} />
+              </span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

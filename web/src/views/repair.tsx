@@ -194,9 +194,11 @@ export function RepairPage({ params }: ViewProps) {
     <Shell scope={repair ? { clusterId: repair.cluster_id, ...(cluster ? { clusterName: cluster } : {}) } : {}}>
       <PageSentence parts={repair ? sentenceOf(repair) : ["Repair"]} announce={repair ? `${title(repair)} ${WORDS[repair.state] ?? repair.state}` : ""} actions={repair && <Actions repair={repair} />} />
       {repair && <ClusterTabs clusterId={repair.cluster_id} overview={overview.data.value} current="repairs" />}
-      <Loaded query={live} what="This repair" rows={8}>
-        {(one) => <Body repair={one} />}
-      </Loaded>
+      <div class={repair ? undefined : "sec"}>
+        <Loaded query={live} what="This repair" rows={8}>
+          {(one) => <Body repair={one} />}
+        </Loaded>
+      </div>
       <RepairDialogs />
     </Shell>
   );

@@ -13,6 +13,7 @@ import { FilterBar } from "../ui/filter-bar";
 import { Icon } from "../ui/icons";
 import { Section } from "../ui/page";
 import { Loaded } from "../ui/states";
+import { Steady } from "../ui/steady";
 import type { TabProps } from "./cluster";
 import { usePaged } from "./paged";
 import { RepairDialogs } from "./repair-dialogs";
@@ -111,10 +112,10 @@ function Past({ clusterId }: { clusterId: string }) {
         onChange={(q) => setQuery({ q })}
         after={<Select label="Last" choices={RANGES} value={range?.value ?? "7d"} onChange={(value) => setQuery({ range: value === "7d" ? null : value })} />}
       />
-      <Loaded query={paged.first} what="The history of repairs" stillWorks="What waits and runs is up to date.">
+      <Loaded query={paged.first} what="The history of repairs" stillWorks="What waits and runs does not depend on it.">
         {() =>
           shown.length > 0 ? (
-            <PastTable repairs={shown} />
+            <Steady key={path + source} rows={shown} one="repair">{(rows) => <PastTable repairs={rows} />}</Steady>
           ) : source ? (
             <p class="t2">
               No {paged.more ? "loaded " : ""}repair matches.{" "}
@@ -158,16 +159,18 @@ export function RepairsTab({ clusterId, overview }: TabProps) {
   return (
     <>
       {items && <Limits open={items} overview={overview.data.value} />}
-      <Loaded query={open} what="The open repairs" rows={6}>
-        {(list) => (
-          <>
-            <Waiting repairs={list.items.filter((repair) => repair.state === "proposed")} />
-            <Unsettled repairs={list.items.filter((repair) => repair.state === "unknown")} />
-            <Running repairs={list.items.filter((repair) => RUNNING.includes(repair.state))} />
-            {list.next_cursor && <p class="t3 s12">More than 200 are open; the newest are shown.</p>}
-          </>
-        )}
-      </Loaded>
+      <div class={items ? undefined : "sec"}>
+        <Loaded query={open} what="The open repairs" rows={6}>
+          {(list) => (
+            <>
+              <Waiting repairs={list.items.filter((repair) => repair.state === "proposed")} />
+              <Unsettled repairs={list.items.filter((repair) => repair.state === "unknown")} />
+              <Running repairs={list.items.filter((repair) => RUNNING.includes(repair.state))} />
+              {list.next_cursor && <p class="t3 s12">More than 200 are open; the newest are shown.</p>}
+            </>
+          )}
+        </Loaded>
+      </div>
       <Past clusterId={clusterId} />
       <RepairDialogs />
     </>

@@ -59,6 +59,8 @@ def probe():
 
     def run(rows):
         program = BUILD / "tests" / "oidc" / "jws-probe"
+        if not program.exists():
+            pytest.skip("jws-probe was not built: it needs libcjose-dev")
         text = "".join(json.dumps(row) + "\n" for row in rows)
         done = subprocess.run([program], input=text, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

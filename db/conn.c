@@ -132,7 +132,7 @@ static struct failure run_units(struct link *link, struct db_unit *units, size_t
         return unavailable;
     }
     for (size_t i = 0; i < count; i++) {
-        link_send(link, units[i].sql, units[i].org, units[i].args, &units[i]);
+        link_send(link, units[i].sql, units[i].org, NULL, units[i].args, &units[i]);
     }
     link_sync(link, NULL);
     if (!collect(link, deadline_us, &failure)) {

@@ -142,6 +142,8 @@ struct db_call {
     bool verb; /* false: shares a Sync with other reads; true: a Sync of its own, verb connection */
     bool has_org;
     struct uuid org;
+    const char *scope; /* PostgreSQL's text of an array: the clusters and projects that may be read;
+                          NULL = all of the org */
     struct db_args args;   /* text stays valid until done */
     const char *retry_key; /* idempotency key: a reply of status 409 is run once more; NULL = no */
     db_done *done; /* called on the loop's thread, exactly once, never from inside db_submit */

@@ -11,7 +11,7 @@
 #include "db/statements.h"
 
 #define ORG_SLOT SQL_COUNT
-#define ORG_SQL "SELECT set_config('muster.org', $1, true)"
+#define ORG_SQL "SELECT set_config('muster.org', $1, true), set_config('muster.scope', $2, true)"
 #define NAME_CAP 96
 
 struct link *link_new(enum db_role role)
@@ -187,7 +187,7 @@ static void send_command(struct link *link, int slot, int count, const char *con
     push_sent(link, LINK_EXEC, slot, tag);
 }
 
-void link_send(struct link *link, enum sql_id sql, const struct uuid *org,
+void link_send(struct link *link, enum sql_id sql, const struct uuid *org, const char *scope,
                const struct db_args *args, void *tag)
 {
     static const struct db_args none = {.count = 0};
@@ -213,8 +213,8 @@ void link_send(struct link *link, enum sql_id sql, const struct uuid *org,
     if (link->broken) {
         return;
     }
-    const char *org_value = org_text;
-    send_command(link, ORG_SLOT, 1, &org_value, NULL);
+    const char *const unit[] = {org_text, scope != NULL ? scope : ""};
+    send_command(link, ORG_SLOT, COUNTOF(unit), unit, NULL);
     if (!link->broken) {
         send_command(link, (int)sql, count, values, tag);
     }

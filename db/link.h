@@ -85,7 +85,7 @@ int link_poll(const struct link *link, short *ret_events);
 /* True when another unit and its Sync fit. */
 bool link_has_room(const struct link *link);
 /* Queues a unit. `org` NULL only for global statements. Copies the arguments. */
-void link_send(struct link *link, enum sql_id sql, const struct uuid *org,
+void link_send(struct link *link, enum sql_id sql, const struct uuid *org, const char *scope,
                const struct db_args *args, void *tag);
 /* Ends the units queued before as one transaction, and sends what the socket takes. */
 void link_sync(struct link *link, void *tag);

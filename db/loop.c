@@ -275,7 +275,8 @@ static void send_waiting(struct lane *lane)
             link_sync(link, NULL);
             is_open = false;
         }
-        link_send(link, call->sql, call->has_org ? &call->org : NULL, &call->args, call);
+        link_send(link, call->sql, call->has_org ? &call->org : NULL, call->scope, &call->args,
+                  call);
         if (link->broken) {
             /* It never left. */
             queue_push(&lane->again, call);

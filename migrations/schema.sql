@@ -39,11 +39,11 @@ ALTER FUNCTION muster.audit_is_append_only() OWNER TO muster_owner;
 
 -- Name: auth_lookup(bytea); Type: FUNCTION
 
-CREATE FUNCTION muster.auth_lookup(hash bytea) RETURNS TABLE(kind text, org_id uuid, credential_id uuid, subject_id uuid, name text, roles text[], platform_admin boolean, node_id uuid, cluster_id uuid, expires_at timestamp with time zone)
+CREATE FUNCTION muster.auth_lookup(hash bytea) RETURNS TABLE(kind text, org_id uuid, credential_id uuid, subject_id uuid, name text, roles text[], grants text, platform_admin boolean, node_id uuid, cluster_id uuid, expires_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'muster', 'pg_temp'
     AS $$
-  SELECT 'agent', t.org_id, t.node_id, t.node_id, n.name, ARRAY[]::text[], false, t.node_id, n.cluster_id, t.expires_at
+  SELECT 'agent', t.org_id, t.node_id, t.node_id, n.name, ARRAY[]::text[], NULL, false, t.node_id, n.cluster_id, t.expires_at
     FROM agent_token t
     JOIN node n ON n.org_id = t.org_id AND n.id = t.node_id AND n.removed_at IS NULL
     JOIN node_key k ON k.org_id = t.org_id AND k.node_id = t.node_id AND k.generation = t.generation AND k.revoked_at IS NULL
@@ -51,17 +51,23 @@ CREATE FUNCTION muster.auth_lookup(hash bytea) RETURNS TABLE(kind text, org_id u
   UNION ALL
   SELECT 'session', s.org_id, s.id, p.id, p.name,
          coalesce((SELECT array_agg(m.role ORDER BY m.role) FROM membership m WHERE m.org_id = s.org_id AND m.person_id = s.person_id), ARRAY[]::text[]),
+         (SELECT string_agg(g.role || ' ' || x.id || ' ' || x.parent, ',')
+            FROM access_grant g CROSS JOIN LATERAL (
+              SELECT g.project_id::text AS id, '-' AS parent WHERE g.project_id IS NOT NULL
+              UNION ALL SELECT c.id::text, '-' FROM cluster c WHERE c.org_id = g.org_id AND c.project_id = g.project_id
+              UNION ALL SELECT c.id::text, c.project_id::text FROM cluster c WHERE c.org_id = g.org_id AND c.id = g.cluster_id) x
+           WHERE g.org_id = s.org_id AND g.person_id = s.person_id),
          p.platform_admin, NULL, NULL, least(s.expires_at, s.seen_at + interval '8 hours')
     FROM session s JOIN person p ON p.id = s.person_id AND p.disabled_at IS NULL
    WHERE s.token_hash = hash AND s.expires_at > now() AND s.seen_at > now() - interval '8 hours'
   UNION ALL
-  SELECT 'service', t.org_id, t.id, t.id, t.name, ARRAY[t.role], t.platform_admin, NULL, NULL, coalesce(t.expires_at, 'infinity')
+  SELECT 'service', t.org_id, t.id, t.id, t.name, CASE WHEN t.cluster_id IS NULL THEN ARRAY[t.role] ELSE ARRAY[]::text[] END,
+         (SELECT t.role || ' ' || c.id || ' ' || c.project_id FROM cluster c WHERE c.org_id = t.org_id AND c.id = t.cluster_id),
+         t.platform_admin, NULL, NULL,
+         least(coalesce(t.expires_at, 'infinity'), CASE WHEN t.token_hash = hash THEN 'infinity' ELSE t.previous_until END)
     FROM service_token t
-   WHERE t.token_hash = hash AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
-  UNION ALL
-  SELECT 'service', t.org_id, t.id, t.id, t.name, ARRAY[t.role], t.platform_admin, NULL, NULL, least(t.expires_at, t.previous_until)
-    FROM service_token t
-   WHERE t.previous_hash = hash AND t.previous_until > now() AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+   WHERE (t.token_hash = hash OR t.previous_hash = hash AND t.previous_until > now())
+     AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
   LIMIT 1
 $$;
 
@@ -127,11 +133,52 @@ CREATE FUNCTION muster.person_orgs(person uuid) RETURNS TABLE(id uuid, name text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'muster', 'pg_temp'
     AS $$
-  SELECT o.id, o.name, o.title, o.demo, o.created_at, o.updated_at, o.version, array_agg(m.role ORDER BY m.role)
-    FROM membership m JOIN org o ON o.id = m.org_id WHERE m.person_id = person GROUP BY o.id ORDER BY o.name
+  SELECT o.id, o.name, o.title, o.demo, o.created_at, o.updated_at, o.version,
+         coalesce((SELECT array_agg(m.role ORDER BY m.role) FROM membership m WHERE m.org_id = o.id AND m.person_id = person), ARRAY[]::text[])
+    FROM org o WHERE EXISTS (SELECT FROM membership m WHERE m.org_id = o.id AND m.person_id = person)
+                  OR EXISTS (SELECT FROM access_grant g WHERE g.org_id = o.id AND g.person_id = person)
+   ORDER BY o.name
 $$;
 
 ALTER FUNCTION muster.person_orgs(person uuid) OWNER TO muster_owner;
+
+-- Name: sessions_end(uuid, text); Type: FUNCTION
+
+CREATE FUNCTION muster.sessions_end(person uuid, body text) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+DECLARE ended integer; o uuid;
+BEGIN
+  FOR o IN SELECT DISTINCT s.org_id FROM session s WHERE s.person_id = person ORDER BY s.org_id LOOP
+    INSERT INTO audit (org_id, body) VALUES (o, sessions_end.body);
+  END LOOP;
+  DELETE FROM session s WHERE s.person_id = person;
+  GET DIAGNOSTICS ended = ROW_COUNT;
+  UPDATE installation SET auth_epoch = auth_epoch + 1;
+  RETURN ended;
+END $$;
+
+ALTER FUNCTION muster.sessions_end(person uuid, body text) OWNER TO muster_owner;
+
+-- Name: access_grant; Type: TABLE
+
+CREATE TABLE muster.access_grant (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    person_id uuid NOT NULL,
+    role text NOT NULL,
+    project_id uuid,
+    cluster_id uuid,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT access_grant_check CHECK (((project_id IS NULL) <> (cluster_id IS NULL))),
+    CONSTRAINT access_grant_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'approver'::text, 'script_author'::text, 'admin'::text, 'auditor'::text])))
+);
+
+ALTER TABLE ONLY muster.access_grant FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.access_grant OWNER TO muster_owner;
 
 -- Name: agent_token; Type: TABLE
 
@@ -466,6 +513,8 @@ CREATE TABLE muster.membership (
     person_id uuid NOT NULL,
     role text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    created_by text DEFAULT ''::text NOT NULL,
     CONSTRAINT membership_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'approver'::text, 'script_author'::text, 'admin'::text, 'auditor'::text])))
 );
 
@@ -755,6 +804,7 @@ CREATE TABLE muster.service_token (
     rotated_at timestamp with time zone,
     previous_hash bytea,
     previous_until timestamp with time zone,
+    cluster_id uuid,
     CONSTRAINT service_token_name_check CHECK (((length(name) >= 1) AND (length(name) <= 255))),
     CONSTRAINT service_token_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'approver'::text, 'script_author'::text, 'admin'::text, 'auditor'::text])))
 );
@@ -803,6 +853,11 @@ CREATE TABLE muster.state_anchor (
 ALTER TABLE ONLY muster.state_anchor FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.state_anchor OWNER TO muster_owner;
+
+-- Name: access_grant access_grant_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.access_grant
+    ADD CONSTRAINT access_grant_pkey PRIMARY KEY (org_id, id);
 
 -- Name: agent_token agent_token_pkey; Type: CONSTRAINT
 
@@ -989,6 +1044,10 @@ ALTER TABLE ONLY muster.sign_in_link
 ALTER TABLE ONLY muster.state_anchor
     ADD CONSTRAINT state_anchor_pkey PRIMARY KEY (org_id, cluster_id, at);
 
+-- Name: access_grant_once; Type: INDEX
+
+CREATE UNIQUE INDEX access_grant_once ON muster.access_grant USING btree (org_id, person_id, role, COALESCE(project_id, cluster_id));
+
 -- Name: agent_token_expiry; Type: INDEX
 
 CREATE INDEX agent_token_expiry ON muster.agent_token USING btree (expires_at);
@@ -1069,6 +1128,10 @@ CREATE UNIQUE INDEX incident_open ON muster.incident USING btree (org_id, node_i
 
 CREATE INDEX join_token_hash ON muster.join_token USING btree (token_hash);
 
+-- Name: membership_id; Type: INDEX
+
+CREATE UNIQUE INDEX membership_id ON muster.membership USING btree (org_id, id);
+
 -- Name: node_by_name; Type: INDEX
 
 CREATE INDEX node_by_name ON muster.node USING btree (org_id, cluster_id, name COLLATE "C", id);
@@ -1148,6 +1211,26 @@ CREATE TRIGGER audit_no_change BEFORE DELETE OR UPDATE ON muster.audit FOR EACH 
 -- Name: audit audit_no_truncate; Type: TRIGGER
 
 CREATE TRIGGER audit_no_truncate BEFORE TRUNCATE ON muster.audit FOR EACH STATEMENT EXECUTE FUNCTION muster.audit_is_append_only();
+
+-- Name: access_grant access_grant_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.access_grant
+    ADD CONSTRAINT access_grant_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
+-- Name: access_grant access_grant_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.access_grant
+    ADD CONSTRAINT access_grant_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
+-- Name: access_grant access_grant_org_id_project_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.access_grant
+    ADD CONSTRAINT access_grant_org_id_project_id_fkey FOREIGN KEY (org_id, project_id) REFERENCES muster.project(org_id, id);
+
+-- Name: access_grant access_grant_person_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.access_grant
+    ADD CONSTRAINT access_grant_person_id_fkey FOREIGN KEY (person_id) REFERENCES muster.person(id) ON DELETE CASCADE;
 
 -- Name: agent_token agent_token_org_id_node_id_fkey; Type: FK CONSTRAINT
 
@@ -1249,6 +1332,11 @@ ALTER TABLE ONLY muster.repair
 ALTER TABLE ONLY muster.repair_step
     ADD CONSTRAINT repair_step_org_id_repair_id_fkey FOREIGN KEY (org_id, repair_id) REFERENCES muster.repair(org_id, id) ON DELETE CASCADE;
 
+-- Name: service_token service_token_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.service_token
+    ADD CONSTRAINT service_token_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
 -- Name: service_token service_token_org_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.service_token
@@ -1273,6 +1361,10 @@ ALTER TABLE ONLY muster.sign_in_link
 
 ALTER TABLE ONLY muster.state_anchor
     ADD CONSTRAINT state_anchor_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id) ON DELETE CASCADE;
+
+-- Name: access_grant; Type: ROW SECURITY
+
+ALTER TABLE muster.access_grant ENABLE ROW LEVEL SECURITY;
 
 -- Name: agent_token; Type: ROW SECURITY
 
@@ -1406,6 +1498,10 @@ ALTER TABLE muster.org ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.org_head ENABLE ROW LEVEL SECURITY;
 
+-- Name: access_grant owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.access_grant TO muster_owner USING (true) WITH CHECK (true);
+
 -- Name: agent_token owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.agent_token TO muster_owner USING (true) WITH CHECK (true);
@@ -1526,6 +1622,104 @@ ALTER TABLE muster.repair ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.repair_step ENABLE ROW LEVEL SECURITY;
 
+-- Name: cluster scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.cluster AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: cluster_history scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.cluster_history AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: cluster_rollup scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.cluster_rollup AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: device scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.device AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (EXISTS ( SELECT
+       FROM muster.node n
+      WHERE ((n.org_id = device.org_id) AND (n.id = device.node_id))))
+END);
+
+-- Name: event scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.event AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: incident scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.incident AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: join_token scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.join_token AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: node scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.node AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: node_transition scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.node_transition AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: project scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.project AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: repair scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.repair AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: state_anchor scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.state_anchor AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
 -- Name: service_token; Type: ROW SECURITY
 
 ALTER TABLE muster.service_token ENABLE ROW LEVEL SECURITY;
@@ -1537,6 +1731,10 @@ ALTER TABLE muster.session ENABLE ROW LEVEL SECURITY;
 -- Name: state_anchor; Type: ROW SECURITY
 
 ALTER TABLE muster.state_anchor ENABLE ROW LEVEL SECURITY;
+
+-- Name: access_grant tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.access_grant TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: agent_token tenant; Type: POLICY
 
@@ -1677,6 +1875,15 @@ GRANT ALL ON FUNCTION muster.partitions_make(days integer) TO muster_loop;
 
 REVOKE ALL ON FUNCTION muster.person_orgs(person uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION muster.person_orgs(person uuid) TO muster_app;
+
+-- Name: FUNCTION sessions_end(person uuid, body text); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.sessions_end(person uuid, body text) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.sessions_end(person uuid, body text) TO muster_app;
+
+-- Name: TABLE access_grant; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.access_grant TO muster_app;
 
 -- Name: TABLE agent_token; Type: ACL
 

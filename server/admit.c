@@ -136,7 +136,9 @@ static bool check_browser(struct exchange *ex)
 
 static void permit(struct exchange *ex)
 {
-    enum err err = auth_permit(&ex->rq.caller, ex->rq.route->perm);
+    struct request *rq = &ex->rq;
+    enum err err = auth_permit_scoped(rq->arena, &rq->caller, rq->route->perm,
+                                      (rq->route->flags & ROUTE_ORG) != 0, &rq->scope);
     if (err == ERR_NONE) {
         ex->stage = STAGE_BODY;
         return;
@@ -216,6 +218,9 @@ static void look_up_caller(struct exchange *ex, struct str token)
         rq->caller.name =
             (struct str){arena_strndup(rq->arena, rq->caller.name.ptr, rq->caller.name.len),
                          rq->caller.name.len};
+        rq->caller.grants =
+            (struct str){arena_strndup(rq->arena, rq->caller.grants.ptr, rq->caller.grants.len),
+                         rq->caller.grants.len};
         touch(ex, cache);
         permit(ex);
         return;

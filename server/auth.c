@@ -99,7 +99,7 @@ struct entry {
     struct caller caller;
     int64_t until_us; /* monotonic */
     size_t name_len;
-    char name[];
+    char name[]; /* and the grants behind it */
 };
 
 struct auth_cache *auth_cache_new(void)
@@ -166,7 +166,7 @@ void auth_cache_put(struct auth_cache *cache, const uint8_t hash[32], int64_t ep
     if (map_count(cache->entries) >= AUTH_CACHE_MAX) {
         drop_all(cache);
     }
-    struct entry *entry = calloc(1, sizeof(*entry) + caller->name.len + 1);
+    struct entry *entry = calloc(1, sizeof(*entry) + caller->name.len + caller->grants.len + 1);
     if (entry == NULL) {
         abort();
     }
@@ -177,6 +177,10 @@ void auth_cache_put(struct auth_cache *cache, const uint8_t hash[32], int64_t ep
         memcpy(entry->name, caller->name.ptr, caller->name.len);
     }
     entry->caller.name = (struct str){entry->name, entry->name_len};
+    if (caller->grants.len > 0) {
+        memcpy(entry->name + entry->name_len, caller->grants.ptr, caller->grants.len);
+    }
+    entry->caller.grants = (struct str){entry->name + entry->name_len, caller->grants.len};
     map_put(cache->entries, key_of(hash), entry);
 }
 
@@ -256,6 +260,8 @@ bool auth_caller_read(struct arena *arena, const struct db_rows *rows, struct ca
         caller.platform_admin = db_bool(rows, 0, db_rows_col(rows, "platform_admin"));
         caller.roles = read_roles(db_text(rows, 0, db_rows_col(rows, "roles")));
         caller.perms = perms_of(caller.roles, caller.platform_admin);
+        struct str grants = db_text(rows, 0, db_rows_col(rows, "grants"));
+        caller.grants = (struct str){arena_strndup(arena, grants.ptr, grants.len), grants.len};
     }
     *ret_caller = caller;
     return true;
@@ -270,6 +276,52 @@ enum err auth_permit(const struct caller *caller, unsigned perm)
         return ERR_UNAUTHENTICATED;
     }
     return (caller->perms & perm) == perm ? ERR_NONE : ERR_FORBIDDEN;
+}
+
+/* Adds what an entry "role id parent" permits. */
+static void add_grant(struct buf *scope, struct str entry, unsigned perm)
+{
+    struct str role_text;
+    struct str id;
+    struct str parent;
+    unsigned role = 0;
+    if (!str_split(&entry, ' ', &role_text) || !str_split(&entry, ' ', &id) ||
+        !str_split(&entry, ' ', &parent) || id.len != UUID_TEXT_LEN ||
+        !role_parse(role_text, &role) || (perms_of(role, false) & perm) != perm) {
+        return;
+    }
+    buf_printf(scope, "%s%.*s", scope->len > 1 ? "," : "", STR_FMT(id));
+    if (perm == PERM_CLUSTER_READ && parent.len == UUID_TEXT_LEN) {
+        buf_printf(scope, ",%.*s", STR_FMT(parent));
+    }
+}
+
+enum err auth_permit_scoped(struct arena *arena, const struct caller *caller, unsigned perm,
+                            bool org_wide, const char **ret_scope)
+{
+    enum err err = auth_permit(caller, perm);
+    *ret_scope = NULL;
+    if (err != ERR_FORBIDDEN || org_wide || caller->grants.len == 0 || perm == PERM_AGENT) {
+        return err;
+    }
+    CLEANUP(buf_free) struct buf scope = {0};
+    struct str rest = caller->grants;
+    struct str entry;
+    buf_add_char(&scope, '{');
+    while (str_split(&rest, ',', &entry)) {
+        add_grant(&scope, entry, perm);
+    }
+    if (scope.len == 1) {
+        return err;
+    }
+    buf_add_char(&scope, '}');
+    *ret_scope = arena_strndup(arena, scope.ptr, scope.len);
+    return ERR_NONE;
+}
+
+bool auth_in_scope(const char *scope, struct str id)
+{
+    return scope == NULL || (id.len == UUID_TEXT_LEN && str_find(str_of(scope), id, 0) >= 0);
 }
 
 /* ------------------------------------------------------------------ browsers */

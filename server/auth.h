@@ -41,7 +41,7 @@ struct auth_cache;
 struct auth_cache *auth_cache_new(void);
 void auth_cache_free(struct auth_cache *cache);
 /* epoch from follow_auth_epoch. */
-/* The caller's name points into the cache: copy it before the next call. */
+/* The caller's name and grants point into the cache: copy them before the next call. */
 bool auth_cache_get(struct auth_cache *cache, const uint8_t hash[32], int64_t epoch,
                     struct caller *ret_caller);
 void auth_cache_put(struct auth_cache *cache, const uint8_t hash[32], int64_t epoch,
@@ -57,6 +57,17 @@ bool auth_caller_read(struct arena *arena, const struct db_rows *rows,
 
 /* ERR_UNAUTHENTICATED or ERR_FORBIDDEN when the caller lacks perm (one bit, or PERM_PUBLIC). */
 enum err auth_permit(const struct caller *caller, unsigned perm) MUST_CHECK;
+
+/*
+ * The same for a caller who may have the permission in parts of the org only. ret_scope: NULL where
+ * it holds for the whole org, else the clusters and projects it holds for, as PostgreSQL's text of
+ * an array, in the arena. org_wide: only the whole org will do. What may be read includes the
+ * project of a cluster.
+ */
+enum err auth_permit_scoped(struct arena *arena, const struct caller *caller, unsigned perm,
+                            bool org_wide, const char **ret_scope) MUST_CHECK;
+/* True when an id (36 characters, lower case) is in such a text, or the text is NULL. */
+bool auth_in_scope(const char *scope, struct str id);
 
 /* What a browser tells about where a request comes from. */
 struct auth_browser {

@@ -175,5 +175,11 @@ void bind_route_args(struct request *rq, const struct bind_page *page, struct db
     if ((route->args & ARG_ID) != 0) {
         struct uuid id = uuid_v7();
         db_arg_uuid(args, rq->arena, &id);
+        if (rq->scope != NULL) {
+            /* Who may make a thing may see it; a fresh id names nothing else. */
+            char text[UUID_TEXT_LEN + 1];
+            uuid_format(&id, text);
+            rq->scope = arena_printf(rq->arena, "{%s,%s", text, rq->scope + 1);
+        }
     }
 }

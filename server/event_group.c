@@ -335,6 +335,17 @@ static void fetch_samples(struct group *group)
 
 /* ------------------------------------------------------------------ callers */
 
+/* A caller with a role in a part of the org only reads the stream of a cluster there. */
+static bool may_read(const struct stream *stream, const struct caller *caller)
+{
+    const char *scope = NULL;
+    char cluster[UUID_TEXT_LEN + 1];
+    uuid_format(&stream->cluster, cluster);
+    return auth_permit_scoped(stream->ex->rq.arena, caller, PERM_CLUSTER_READ, false, &scope) ==
+               ERR_NONE &&
+           (scope == NULL || (stream->filtered && auth_in_scope(scope, str_of(cluster))));
+}
+
 static void on_checked(struct db_call *call, enum err err, const struct db_rows *rows)
 {
     struct stream *stream = call->ctx;
@@ -350,8 +361,7 @@ static void on_checked(struct db_call *call, enum err err, const struct db_rows 
         return;
     }
     if (!auth_caller_read(stream->ex->rq.arena, rows, &caller) ||
-        !uuid_eq(&caller.org, &stream->group->org) ||
-        auth_permit(&caller, PERM_CLUSTER_READ) != ERR_NONE) {
+        !uuid_eq(&caller.org, &stream->group->org) || !may_read(stream, &caller)) {
         stream_end(stream);
         return;
     }

@@ -43,6 +43,15 @@ const struct field service_token_body[] = {
     {"expires_in_seconds", FIELD_I64, offsetof(struct service_token_in, expires_in_seconds),
      offsetof(struct service_token_in, has_expires_in_seconds), FIELD_NULLABLE, 1, 10LL * YEAR_S, NULL,
      offsetof(struct service_token_in, null_expires_in_seconds)},
+    ROW(FIELD_UUID, service_token_in, cluster_id, FIELD_NULLABLE, 0, 0, NULL),
+    END,
+};
+
+const struct field member_create_body[] = {
+    ROW(FIELD_STR, member_in, name, FIELD_REQUIRED, 1, 255, NULL),
+    ROW(FIELD_ENUM, member_in, role, FIELD_REQUIRED, 0, 0, roles),
+    ROW(FIELD_UUID, member_in, project_id, FIELD_NULLABLE, 0, 0, NULL),
+    ROW(FIELD_UUID, member_in, cluster_id, FIELD_NULLABLE, 0, 0, NULL),
     END,
 };
 

@@ -36,9 +36,11 @@ struct service_token_in {
     struct str name;
     struct str role;
     int64_t expires_in_seconds; /* null = it does not expire */
+    struct str cluster_id;
     bool has_name;
     bool has_role;
     bool has_expires_in_seconds;
+    bool has_cluster_id;
     bool null_expires_in_seconds;
 };
 extern const struct field service_token_body[];
@@ -48,5 +50,17 @@ struct token_rotate_in {
     bool has_overlap_seconds;
 };
 extern const struct field token_rotate_body[];
+
+struct member_in {
+    struct str name;
+    struct str role;
+    struct str project_id;
+    struct str cluster_id;
+    bool has_name;
+    bool has_role;
+    bool has_project_id;
+    bool has_cluster_id;
+};
+extern const struct field member_create_body[];
 
 #endif

@@ -98,6 +98,8 @@ static enum err submit(struct request *rq, const struct uuid *org, enum sql_id s
         .verb = verb,
         .has_org = org != NULL,
         .args = *args,
+        /* Another org than the caller's is looked at by rules of its own. */
+        .scope = org == &rq->caller.org ? rq->scope : NULL,
         .done = on_rows,
         .ctx = ex,
     };

@@ -26,6 +26,7 @@
     X(PERM_TOKEN_WRITE, "token.write")                             \
     X(PERM_ORG_WRITE, "org.write")                                 \
     X(PERM_AUDIT_READ, "audit.read")                               \
+    X(PERM_MEMBER_WRITE, "member.write")                           \
     X(PERM_PLATFORM, "platform") /* orgs themselves */             \
     X(PERM_AGENT, "agent")       /* a node's own credential */
 enum perm_bit {
@@ -51,6 +52,7 @@ struct caller {
     struct str name;        /* shown as actor: person's name, token's name */
     unsigned perms;         /* enum perm bits */
     unsigned roles;         /* enum role bits, server/perms.h */
+    struct str grants;      /* roles in parts of the org, as auth_lookup gives them; may be empty */
     bool platform_admin;
     struct uuid node_id;    /* agents */
     struct uuid cluster_id; /* agents */
@@ -73,6 +75,7 @@ struct request {
     struct str query;
     struct str address;     /* client's, by trusted_proxies */
     bool secure;            /* TLS here, or a trusted proxy says https: decides the cookie's name */
+    const char *scope;      /* clusters and projects that the caller may do this to; NULL = all */
     uint8_t token_hash[32]; /* SHA-256 of the credential, when caller.kind is not CALLER_NONE */
     struct str body;
     struct uuid path_ids[REQUEST_PATH_IDS];
@@ -186,7 +189,8 @@ enum route_flag {
     ROUTE_LENIENT = 1 << 6,       /* /agent/v1: unknown fields are ignored */
     ROUTE_WEAK = 1 << 7,     /* `version` is a weak ETag, as for lists, but there are no pages */
     ROUTE_COMPRESS = 1 << 8, /* br or gzip when accepted and the body is over 4 KiB */
-    ROUTE_DECISION = 1 << 9  /* a person decides: also what fails is audited */
+    ROUTE_DECISION = 1 << 9, /* a person decides: also what fails is audited */
+    ROUTE_ORG = 1 << 10      /* about the org as a whole: a role in a part of it does not help */
 };
 
 /* HEAD is served by GET rows. */

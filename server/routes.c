@@ -10,6 +10,7 @@
 #include "server/handlers/history.h"
 #include "server/handlers/join_tokens.h"
 #include "server/handlers/lists.h"
+#include "server/handlers/members.h"
 #include "server/handlers/node_grid.h"
 #include "server/handlers/nodes.h"
 #include "server/handlers/orgs.h"
@@ -44,6 +45,8 @@ const struct route routes[] = {
      BODY(session_switch_body, session_switch_in), .handler = session_switch, .flags = ROUTE_VERB},
     {.method = "DELETE", .path = "/api/v1/session", .operation = "session_delete", .perm = PERM_SESSION, .success = 204, .sql = -1,
      .handler = session_delete, .flags = ROUTE_VERB},
+    {.method = "DELETE", .path = "/api/v1/sessions", .operation = "session_delete_all", .perm = PERM_SESSION, .success = 204, .sql = -1,
+     .handler = session_delete_all, .flags = ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/me", .operation = "me_get", .perm = PERM_SESSION, .success = 200, .sql = -1,
      .handler = me_get},
 
@@ -54,11 +57,11 @@ const struct route routes[] = {
      BODY(org_create_body, org_in), .handler = org_create, .flags = ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/orgs/{org}", .operation = "org_get", .perm = PERM_SESSION, .success = 200, .sql = SQL_ORG_GET},
     {.method = "PATCH", .path = "/api/v1/orgs/{org}", .operation = "org_update", .perm = PERM_ORG_WRITE, .success = 200, .sql = SQL_ORG_UPDATE,
-     .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY, BODY(org_update_body, org_update_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+     .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY, BODY(org_update_body, org_update_in), .flags = ROUTE_ORG | ROUTE_IF_MATCH | ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/projects", .operation = "project_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_PROJECT_LIST,
      .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
     {.method = "POST", .path = "/api/v1/projects", .operation = "project_create", .perm = PERM_CLUSTER_WRITE, .success = 201, .sql = SQL_PROJECT_CREATE,
-     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(project_create_body, project_in), .flags = ROUTE_VERB},
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(project_create_body, project_in), .flags = ROUTE_ORG | ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/projects/{project}", .operation = "project_get", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_PROJECT_GET},
     {.method = "PATCH", .path = "/api/v1/projects/{project}", .operation = "project_update", .perm = PERM_CLUSTER_WRITE, .success = 200, .sql = SQL_PROJECT_UPDATE,
      .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY, BODY(project_update_body, project_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
@@ -127,22 +130,32 @@ const struct route routes[] = {
     {.method = "GET", .path = "/api/v1/checks", .operation = "check_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
      .handler = check_list, .flags = ROUTE_COMPRESS},
 
+    /* members */
+    {.method = "GET", .path = "/api/v1/members", .operation = "member_list", .perm = PERM_MEMBER_WRITE, .success = 200, .sql = SQL_MEMBER_LIST,
+     .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS | ROUTE_ORG},
+    {.method = "POST", .path = "/api/v1/members", .operation = "member_create", .perm = PERM_MEMBER_WRITE, .success = 201, .sql = -1,
+     BODY(member_create_body, member_in), .handler = member_create, .flags = ROUTE_VERB | ROUTE_ORG},
+    {.method = "GET", .path = "/api/v1/members/{member}", .operation = "member_get", .perm = PERM_MEMBER_WRITE, .success = 200, .sql = SQL_MEMBER_GET,
+     .flags = ROUTE_ORG},
+    {.method = "DELETE", .path = "/api/v1/members/{member}", .operation = "member_delete", .perm = PERM_MEMBER_WRITE, .success = 204, .sql = SQL_MEMBER_DELETE,
+     .args = ARG_ACTOR, .flags = ROUTE_VERB | ROUTE_ORG},
+
     /* service tokens */
     {.method = "GET", .path = "/api/v1/tokens", .operation = "token_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_SERVICE_TOKEN_LIST,
-     .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+     .args = ARG_PAGE, .flags = ROUTE_ORG | ROUTE_LIST | ROUTE_COMPRESS},
     {.method = "POST", .path = "/api/v1/tokens", .operation = "token_create", .perm = PERM_TOKEN_WRITE, .success = 201, .sql = -1,
-     BODY(service_token_body, service_token_in), .handler = service_token_create, .flags = ROUTE_VERB | ROUTE_NO_STORE_BODY},
-    {.method = "GET", .path = "/api/v1/tokens/{token}", .operation = "token_get", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_SERVICE_TOKEN_GET},
+     BODY(service_token_body, service_token_in), .handler = service_token_create, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_NO_STORE_BODY},
+    {.method = "GET", .path = "/api/v1/tokens/{token}", .operation = "token_get", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_SERVICE_TOKEN_GET, .flags = ROUTE_ORG},
     {.method = "POST", .path = "/api/v1/tokens/{token}/rotate", .operation = "token_rotate", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = -1,
-     BODY(token_rotate_body, token_rotate_in), .handler = service_token_rotate, .flags = ROUTE_VERB | ROUTE_NO_STORE_BODY},
+     BODY(token_rotate_body, token_rotate_in), .handler = service_token_rotate, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_NO_STORE_BODY},
     {.method = "DELETE", .path = "/api/v1/tokens/{token}", .operation = "token_delete", .perm = PERM_TOKEN_WRITE, .success = 204, .sql = SQL_SERVICE_TOKEN_DELETE,
-     .args = ARG_ACTOR, .flags = ROUTE_VERB},
+     .args = ARG_ACTOR, .flags = ROUTE_ORG | ROUTE_VERB},
 
     /* audit */
     {.method = "GET", .path = "/api/v1/audit", .operation = "audit_list", .perm = PERM_AUDIT_READ, .success = 200, .sql = -1,
-     .args = ARG_PAGE, QUERY(audit_query, audit_query), .handler = audit_list, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+     .args = ARG_PAGE, QUERY(audit_query, audit_query), .handler = audit_list, .flags = ROUTE_ORG | ROUTE_LIST | ROUTE_COMPRESS},
     {.method = "GET", .path = "/api/v1/audit/export", .operation = "audit_export", .perm = PERM_AUDIT_READ, .success = 200, .sql = -1,
-     QUERY(audit_export_query, audit_export_query), .handler = audit_export, .flags = ROUTE_COMPRESS},
+     QUERY(audit_export_query, audit_export_query), .handler = audit_export, .flags = ROUTE_ORG | ROUTE_COMPRESS},
 
     /* join tokens */
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/join-tokens", .operation = "join_token_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_JOIN_TOKEN_LIST,

@@ -77,7 +77,8 @@ SELECT CASE WHEN s.fingerprint <> $3 THEN 422 WHEN s.status IS NOT NULL THEN s.s
 WITH cur AS MATERIALIZED (
   SELECT {{cluster_fields}} FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid FOR UPDATE
 ), proj AS MATERIALIZED (
-  SELECT p.id FROM cur JOIN project p ON p.id = coalesce($6::uuid, cur.project_id) WHERE p.org_id = $1 FOR KEY SHARE OF p
+  SELECT cur.project_id AS id FROM cur WHERE $6::uuid IS NULL OR $6 = cur.project_id
+  UNION ALL SELECT p.id FROM cur JOIN project p ON p.id = $6::uuid AND p.id <> cur.project_id WHERE p.org_id = $1
 ), upd AS (
   UPDATE cluster c SET project_id = proj.id, name = coalesce($7, c.name), scheduler = coalesce($8, c.scheduler),
          region = coalesce($9, c.region), gpu_type = coalesce($10, c.gpu_type),

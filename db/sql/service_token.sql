@@ -1,17 +1,19 @@
 -- Service tokens: how programs sign in. Stored hashed, shown once, revoked within seconds on every replica.
 
 -- fragment: service_token_fields
-t.id, t.name, t.role, t.platform_admin, t.created_by, t.created_at, t.expires_at, t.rotated_at,
+t.id, t.name, t.role, t.cluster_id, t.platform_admin, t.created_by, t.created_at, t.expires_at, t.rotated_at,
 CASE WHEN t.previous_until > now() THEN t.previous_until END AS previous_until, t.last_used_at, t.revoked_at
 
 -- The secret never comes here; server/handlers/tokens.c adds it to the first answer. $2 key $3 fingerprint $4 actor $5 context $6 name $7 role
--- $8 expires_in_seconds $9 id $10 token's hash
+-- $8 expires_in_seconds $9 cluster or NULL $10 id $11 token's hash
 -- name: service_token_create
 WITH seen AS (
   SELECT i.status, i.body, i.fingerprint FROM idempotency i WHERE i.org_id = $1 AND i.key = $2
+), place AS (
+  SELECT c.id FROM (SELECT 1) one LEFT JOIN cluster c ON c.org_id = $1 AND c.id = $9::uuid WHERE $9 IS NULL OR c.id IS NOT NULL
 ), act AS (
-  INSERT INTO service_token AS t (org_id, id, name, role, token_hash, created_by, expires_at)
-  SELECT $1, $9::uuid, $6, $7, $10::bytea, $4, now() + $8::integer * interval '1 second' WHERE NOT EXISTS (SELECT FROM seen)
+  INSERT INTO service_token AS t (org_id, id, name, role, cluster_id, token_hash, created_by, expires_at)
+  SELECT $1, $10::uuid, $6, $7, place.id, $11::bytea, $4, now() + $8::integer * interval '1 second' FROM place WHERE NOT EXISTS (SELECT FROM seen)
   RETURNING {{service_token_fields}}
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
@@ -28,8 +30,10 @@ WITH seen AS (
                                               'outcome', 'done', 'before', NULL, 'after', row_to_json(a)))::text
     FROM head h, act a
 )
-SELECT CASE WHEN s.fingerprint <> $3 THEN 422 ELSE coalesce(s.status, 201) END AS status,
+SELECT CASE WHEN s.fingerprint <> $3 THEN 422 WHEN s.status IS NOT NULL THEN s.status WHEN a.id IS NULL THEN 422 ELSE 201 END AS status,
        CASE WHEN s.fingerprint <> $3 THEN 'idempotency_key_reused' END AS problem,
+       CASE WHEN s.status IS NULL AND a.id IS NULL THEN '#/cluster_id' END AS pointer,
+       CASE WHEN s.status IS NULL AND a.id IS NULL THEN 'It names no cluster of this organization.' END AS detail,
        s.status IS NOT NULL AS replayed,
        '/api/v1/tokens/' || coalesce(a.id::text, s.body::json->>'id') AS next,
        coalesce(row_to_json(a)::text, s.body) AS body

@@ -18,7 +18,8 @@ WITH used AS (
    RETURNING l.person_id
 ), who AS (
   SELECT p.id, p.name FROM used u JOIN person p ON p.id = u.person_id AND p.disabled_at IS NULL
-   WHERE EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = p.id)
+   WHERE (EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = p.id)
+          OR EXISTS (SELECT FROM access_grant g WHERE g.org_id = $1 AND g.person_id = p.id))
 ), act AS (
   INSERT INTO session AS s (org_id, id, token_hash, person_id, expires_at)
   SELECT $1, $3::uuid, $4::bytea, w.id, now() + interval '7 days' FROM who w
@@ -45,7 +46,8 @@ SELECT s.expires_at FROM session s WHERE s.org_id = $1 AND s.id = $2::uuid;
 WITH who AS (
   SELECT p.id, p.name FROM person p
    WHERE p.id = $4::uuid AND p.disabled_at IS NULL
-     AND EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = p.id)
+     AND (EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = p.id)
+          OR EXISTS (SELECT FROM access_grant g WHERE g.org_id = $1 AND g.person_id = p.id))
 ), act AS (
   INSERT INTO session AS s (org_id, id, token_hash, person_id, expires_at)
   SELECT $1, $2::uuid, $3::bytea, w.id, $5::timestamptz FROM who w
@@ -77,11 +79,16 @@ WITH act AS (
 )
 SELECT 204 AS status;
 
--- The caller's org, and all orgs of a person ($2); a service token ($2 NULL) has only this one, with its roles ($3).
+-- The caller's org, its grants in parts of it, and all orgs of a person ($2); a service token ($2 NULL, $4 its id) has only this one,
+-- with its roles ($3).
 -- name: me_get
 SELECT row_to_json(t)::text AS org,
        CASE WHEN $2::uuid IS NULL
             THEN json_build_array(json_build_object('id', t.id, 'name', t.name, 'title', t.title, 'demo', t.demo, 'roles', $3::text[]))
             ELSE (SELECT coalesce(json_agg(row_to_json(m)), '[]') FROM (SELECT o.id, o.name, o.title, o.demo, o.roles FROM person_orgs($2) o) m)
-            END::text AS orgs
+            END::text AS orgs,
+       (SELECT coalesce(json_agg(row_to_json(x) ORDER BY x.role, x.project_id, x.cluster_id), '[]')::text FROM (
+          SELECT g.role, g.project_id, g.cluster_id FROM access_grant g WHERE g.org_id = $1 AND g.person_id = $2::uuid
+          UNION ALL SELECT s.role, NULL, s.cluster_id FROM service_token s
+           WHERE s.org_id = $1 AND s.id = $4::uuid AND $2 IS NULL AND s.cluster_id IS NOT NULL) x) AS grants
   FROM (SELECT o.id, o.name, o.title, o.demo FROM org o JOIN org_head h ON h.org_id = o.id WHERE h.org_id = $1) t;

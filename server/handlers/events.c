@@ -116,7 +116,10 @@ enum err event_stream(struct request *rq)
     const struct event_stream_query *query = rq->params;
     struct db_args args = {0};
     if (query->cluster_id.ptr == NULL) {
-        return begin(rq);
+        return rq->scope == NULL
+                   ? begin(rq)
+                   : fail(rq, ERR_FORBIDDEN,
+                          "Your role is for a part of this organization: name a cluster_id.");
     }
     db_arg_str(&args, rq->arena, query->cluster_id);
     return request_query(rq, SQL_STREAM_CLUSTER, false, &args, on_cluster);

@@ -152,7 +152,34 @@ enum err session_delete(struct request *rq)
     return delete_session(rq, "session.delete", on_deleted);
 }
 
+enum err session_delete_all(struct request *rq)
+{
+    struct db_args args = {0};
+    if (rq->caller.kind != CALLER_SESSION) {
+        return fail(rq, ERR_FORBIDDEN, "A token does not sign out. Revoke it instead.");
+    }
+    db_arg_uuid(&args, rq->arena, &rq->caller.subject_id);
+    bind_actor(rq, &args);
+    return request_query(rq, SQL_SESSIONS_END, true, &args, on_deleted);
+}
+
 /* ------------------------------------------------------------------ who one is */
+
+/* What the caller may do somewhere in the org: in all of it, or in the parts of the grants. */
+static unsigned all_perms(const struct caller *caller)
+{
+    unsigned perms = caller->perms;
+    struct str rest = caller->grants;
+    struct str entry;
+    while (str_split(&rest, ',', &entry)) {
+        struct str name;
+        unsigned role = 0;
+        if (str_split(&entry, ' ', &name) && role_parse(name, &role)) {
+            perms |= perms_of(role, false);
+        }
+    }
+    return perms;
+}
 
 static void write_roles(struct request *rq, struct enc *enc)
 {
@@ -167,9 +194,10 @@ static void write_roles(struct request *rq, struct enc *enc)
 
 static void write_permissions(struct request *rq, struct enc *enc)
 {
+    unsigned perms = all_perms(&rq->caller);
     enc_arr(enc);
     for (int bit = 0; bit < PERM_COUNT; bit++) {
-        if ((rq->caller.perms & (1u << bit)) != 0) {
+        if ((perms & (1u << bit)) != 0) {
             enc_cstr(enc, perm_name((enum perm_bit)bit));
         }
     }
@@ -198,6 +226,8 @@ static enum err on_me(struct request *rq, const struct db_rows *rows)
     enc_raw(&enc, db_text(rows, 0, db_rows_col(rows, "orgs")));
     enc_key(&enc, "roles");
     write_roles(rq, &enc);
+    enc_key(&enc, "grants");
+    enc_raw(&enc, db_text(rows, 0, db_rows_col(rows, "grants")));
     enc_key(&enc, "permissions");
     write_permissions(rq, &enc);
     enc_key(&enc, "expires_at");
@@ -227,5 +257,6 @@ enum err me_get(struct request *rq)
     }
     buf_add_char(&roles, '}');
     db_arg_str(&args, rq->arena, buf_str(&roles));
+    db_arg_uuid(&args, rq->arena, &rq->caller.credential_id);
     return request_query(rq, SQL_ME_GET, false, &args, on_me);
 }

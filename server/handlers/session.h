@@ -7,6 +7,7 @@
 request_handler session_create;
 request_handler session_switch;
 request_handler session_delete;
+request_handler session_delete_all;
 request_handler me_get;
 
 #endif

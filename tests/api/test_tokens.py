@@ -5,6 +5,7 @@ import uuid
 import pytest
 from resource import last_event
 from server import Musterd
+from world import World
 
 
 def status_with(server, token, path="/api/v1/me"):
@@ -52,7 +53,8 @@ def test_a_name_is_free_again_after_the_revocation(world):
     assert world.api("POST", "tokens", twin).status_code == 201
 
 
-def test_the_list_shows_those_in_use(world):
+def test_the_list_shows_those_in_use(server):
+    world = World(server, server.add_org("token-list"))
     made = [world.service_token()["id"] for _ in range(4)]
     world.api("DELETE", f"tokens/{made[3]}")
     items = []

@@ -77,6 +77,9 @@ class World:
     def token(self, cluster=None):
         return self.made("POST", f"clusters/{cluster or self.org.cluster_id}/join-tokens", {"uses": 3})["id"]
 
+    def member(self, role="viewer", **fields):
+        return self.made("POST", "members", {"name": self.name("person"), "role": role, **fields})
+
     def service_token(self, role="viewer", **fields):
         """With its secret, as `token`."""
         return self.made("POST", "tokens", {"name": self.name("t"), "role": role, **fields})

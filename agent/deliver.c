@@ -117,7 +117,7 @@ static void send_report(struct agent *agent)
 /* Something that does not wait for the interval. */
 static bool is_urgent(const struct agent *agent)
 {
-    return agent->old_spool != NULL || act_has_results(agent->act) ||
+    return agent->old_spool != NULL || act_has_news(agent->act) ||
            (spool_waiting(agent->spool, 0) > 0 && agent->delivery.events_max > 0);
 }
 

@@ -438,3 +438,14 @@ bool faults_has_node_fault(const struct faults *faults, const char *device)
     }
     return false;
 }
+
+void faults_copy_code(const struct faults *faults, const char *check, const char *device,
+                      char *code, size_t cap)
+{
+    for (size_t i = 0; i < faults->count; i++) {
+        if (fits(&faults->open[i], check, device)) {
+            (void)snprintf(code, cap, "%s", faults->open[i].code);
+            return;
+        }
+    }
+}

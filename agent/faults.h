@@ -43,6 +43,9 @@ void faults_state(struct faults *faults, const struct fault_report *report, bool
 void faults_clear(struct faults *faults, const char *check, const char *device, const char *why);
 /* True when such a fault is open; NULL = any. */
 bool faults_has(const struct faults *faults, const char *check, const char *device);
+/* Copies the code under which such a fault is open; without one the buffer stays as it is. */
+void faults_copy_code(const struct faults *faults, const char *check, const char *device,
+                      char *code, size_t cap);
 /* True when a fault of the node itself (not a warning) is open on that device. */
 bool faults_has_node_fault(const struct faults *faults, const char *device);
 

@@ -89,9 +89,14 @@ size_t act_results_write(struct act *act, struct buf *out)
     return act->result_count;
 }
 
-bool act_has_results(const struct act *act)
+bool act_has_news(const struct act *act)
 {
-    return act->result_count > 0;
+    for (size_t i = 0; i < act->result_count; i++) {
+        if (!act->results[i].repeated) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void end(struct act *act, bool failed, const char *detail)
@@ -195,15 +200,23 @@ static void begin(struct act *act, int64_t now_us)
     act->deadline_us = now_us + BEGIN_WITHIN_US;
 }
 
+/* The server hands an order out again until it has its result. */
 static void repeat_known(struct act *act, const char *id)
 {
     const struct command_entry *entry = command_log_find(act->log, id);
+
+    for (size_t i = 0; i < act->result_count; i++) {
+        if (strcmp(act->results[i].id, id) == 0) {
+            return; /* on its way already */
+        }
+    }
 
     if (entry->ended) {
         add_result(act, id, entry->failed ? "failed" : "done", entry->detail);
     } else {
         add_result(act, id, "accepted", "");
     }
+    act->results[act->result_count - 1].repeated = true;
 }
 
 void act_order(struct act *act, struct str payload, struct str signature, const char *nonce,

@@ -17,6 +17,7 @@ struct command_result {
     const char *state; /* accepted, done, refused, failed */
     char detail[DETAIL_CAP];
     bool in_report;
+    bool repeated; /* told before: it goes along with the next report and hurries nobody */
 };
 
 #define RESULTS_MAX 16
@@ -35,7 +36,7 @@ size_t act_results_write(struct act *act, struct buf *out);
 /* The report with the marked results was answered (or not): answered ones are forgotten, and an
  * accepted act begins. */
 void act_results_told(struct act *act, bool answered, int64_t now_us);
-bool act_has_results(const struct act *act);
+bool act_has_news(const struct act *act); /* a result that should leave at once */
 
 enum act_news {
     ACT_NOTHING,

@@ -13,6 +13,7 @@ struct log_run {
     struct buf text;
     struct record record;
     bool waiting;
+    bool raw; /* the record came from /dev/kmsg: indented lines are its KEY=value pairs */
 };
 
 static void take(const struct incident *incident, void *ctx)
@@ -68,7 +69,7 @@ static void start_record(struct log_run *run, const struct record *record)
 
 static void continue_record(struct log_run *run, struct str line)
 {
-    if (run->waiting && run->text.len < RECORD_TEXT_MAX) {
+    if (run->waiting && !run->raw && run->text.len < RECORD_TEXT_MAX) {
         buf_add_char(&run->text, '\n');
         buf_add(&run->text, line.ptr, line.len);
     }
@@ -102,6 +103,7 @@ static void feed_kmsg(struct log_run *run, struct str line)
         record.stale = is_stale_record(run->classify->context, &parsed.raw);
     }
     start_record(run, &record);
+    run->raw = parsed.is_raw;
 }
 
 void classify_kmsg(struct classify *classify, struct str input)

@@ -149,7 +149,8 @@ static void feed(struct kmsg *kmsg, struct str data, int64_t now_us)
     }
     record.seq = (int64_t)raw.seq;
     record.uptime_us = raw.uptime_us;
-    record.at_us = kmsg->boot_wall_us + raw.uptime_us;
+    /* The log's own clock drifts; what is read as it comes happened now. */
+    record.at_us = kmsg->caught_up ? clock_wall_us() : kmsg->boot_wall_us + raw.uptime_us;
     kmsg->access_reg = kmsg->access_reg || str_find(record.text, STR("ACCESS_REG"), 0) >= 0;
     engine_feed(kmsg->engine, &record, now_us);
 }
@@ -271,9 +272,17 @@ static void take(const struct incident *incident, void *ctx)
                                   .at_us = incident->first_us,
                                   .kmsg_seq = incident->last_seq};
 
-    if (!faults_knows(ctx, &incident->finding, incident->last_seq)) {
-        faults_tell(ctx, &report);
+    if (faults_knows(ctx, &incident->finding, incident->last_seq)) {
+        return;
     }
+    struct finding finding = incident->finding;
+    report.finding = &finding;
+    if (strcmp(finding.check, "gpu_lost") == 0) {
+        /* A GPU is lost once, whoever says it first and under whatever code. */
+        faults_copy_code(ctx, finding.check, finding.device, finding.fold_code,
+                         sizeof(finding.fold_code));
+    }
+    faults_tell(ctx, &report);
 }
 
 static void tell_count(struct faults *faults, const char *check, uint64_t count,

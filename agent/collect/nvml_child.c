@@ -252,9 +252,12 @@ static bool read_all(struct nvml *nvml, struct nvml_answer *answer)
         answer->driver_version[0] = '\0';
     }
     answer->init_status = nvml->count(&answer->count);
-    if (answer->init_status != NVML_SUCCESS || answer->count > GPUS_MAX) {
+    if (answer->init_status == NVML_SUCCESS && answer->count > GPUS_MAX) {
+        answer->init_status = NVML_ERROR_UNKNOWN;
+    }
+    if (answer->init_status != NVML_SUCCESS) {
         answer->count = 0;
-        return answer->init_status == NVML_SUCCESS;
+        return false;
     }
     for (unsigned i = 0; i < answer->count; i++) {
         read_gpu(nvml, i, &answer->gpus[i]);

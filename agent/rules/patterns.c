@@ -25,11 +25,11 @@ const struct pattern patterns[] = {
     {"*]: segfault at * in libnccl*", NULL, "nccl", "segfault", I, ACTION_NONE, false, CLEARS_QUIET, HOUR, 0, DEVICE_NONE, REFINE_NONE, "an application crashed inside NCCL"},
 
     /* PCI Express */
-    {"pcieport %p: AER: *Uncorrected (Fatal) error*", NULL, "pcie_aer", "fatal", C, ACTION_REBOOT, true, CLEARS_NEW_BOOT, 0, 1, DEVICE_PCI, REFINE_AER, "fatal PCIe error on a port"},
-    {"pcieport %p: PCIe Bus Error: severity=Uncorrected (Fatal)*", NULL, "pcie_aer", "fatal", C, ACTION_REBOOT, true, CLEARS_NEW_BOOT, 0, 1, DEVICE_PCI, REFINE_AER, "fatal PCIe error on a port"},
+    {"pcieport %p: AER: *Uncorrect*(Fatal) error*", NULL, "pcie_aer", "fatal", C, ACTION_REBOOT, true, CLEARS_NEW_BOOT, 0, 1, DEVICE_PCI, REFINE_AER, "fatal PCIe error on a port"},
+    {"pcieport %p: PCIe Bus Error: severity=Uncorrect*(Fatal)*", NULL, "pcie_aer", "fatal", C, ACTION_REBOOT, true, CLEARS_NEW_BOOT, 0, 1, DEVICE_PCI, REFINE_AER, "fatal PCIe error on a port"},
     {"pcieport %p: *Surprise Down Error*", NULL, "pcie_aer", "fatal", C, ACTION_REBOOT, true, CLEARS_NEW_BOOT, 0, 1, DEVICE_PCI, REFINE_AER, "a device vanished from a PCIe port"},
-    {"pcieport %p: AER: *Uncorrected (Non-Fatal) error*", NULL, "pcie_aer", "nonfatal", W, ACTION_NONE, false, CLEARS_QUIET, HOUR, 1, DEVICE_PCI, REFINE_NONE, "uncorrected PCIe error on a port"},
-    {"pcieport %p: PCIe Bus Error: severity=Uncorrected (Non-Fatal)*", NULL, "pcie_aer", "nonfatal", W, ACTION_NONE, false, CLEARS_QUIET, HOUR, 1, DEVICE_PCI, REFINE_JOIN, "uncorrected PCIe error on a port"},
+    {"pcieport %p: AER: *Uncorrect*(Non-Fatal) error*", NULL, "pcie_aer", "nonfatal", W, ACTION_NONE, false, CLEARS_QUIET, HOUR, 1, DEVICE_PCI, REFINE_NONE, "uncorrected PCIe error on a port"},
+    {"pcieport %p: PCIe Bus Error: severity=Uncorrect*(Non-Fatal)*", NULL, "pcie_aer", "nonfatal", W, ACTION_NONE, false, CLEARS_QUIET, HOUR, 1, DEVICE_PCI, REFINE_JOIN, "uncorrected PCIe error on a port"},
     {"pcieport %p: AER: *Correct*error*", NULL, "pcie_aer", "correctable", I, ACTION_NONE, false, CLEARS_QUIET, HOUR, 1, DEVICE_PCI, REFINE_NONE, "corrected PCIe errors on a port"},
     {"pcieport %p: PCIe Bus Error: severity=Correct*", NULL, "pcie_aer", "correctable", I, ACTION_NONE, false, CLEARS_QUIET, HOUR, 1, DEVICE_PCI, REFINE_JOIN, "corrected PCIe errors on a port"},
 

@@ -29,7 +29,7 @@ class FakeServer:
         self.command_public = b64(self.command_key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
         self.public_key = None
         self.join_token = "mjt_" + secrets.token_urlsafe(32)
-        self.lock = threading.Condition()
+        self.lock = threading.Condition(threading.RLock())
         self.reports = []  # bodies that were answered with 200
         self.tries = []  # (monotonic time, path, status)
         self.events = []  # (boot id, stream, seq, event), exactly once
@@ -42,6 +42,7 @@ class FakeServer:
         self.lose_answers = 0  # so many reports are taken, but their answer is cut off
         self.lose_after_order = 0  # the same, for the reports that follow an answer with an order
         self.refuse = None  # called with the report's body; a string is a 422
+        self.always_order = None  # the id of an order that goes with each answer
         self.extra = {}  # more members of the answer
         self.enrolled = 0
         self.httpd = None
@@ -155,6 +156,8 @@ class FakeServer:
                 accepted += self.take_event(body["boot_id"], stream["stream"], event)
         body["received"] = time.monotonic()
         self.reports.append(body)
+        if self.always_order:
+            self.order("reboot", command_id=self.always_order)
         commands, self.commands = self.commands, []
         return 200, {"interval_seconds": self.interval, "accepted": accepted, "rejected": [], "reconnect": False,
                      "commands": [self.sign(make(body), key) for make, key in commands], "future_member": {"a": [1]}, **self.extra}

@@ -105,6 +105,21 @@ def test_R1_the_same_order_again_is_answered_and_not_repeated(running, server):
     assert reboots(running) == 1
 
 
+def test_an_order_that_is_handed_out_again_and_again_is_answered_at_the_usual_pace(node, server):
+    (node.folder / "reboot-mode").write_text("late")
+    server.interval = 1.0
+    node.start()
+    server.wait_reports(2)
+    command = server.order("reboot")
+    server.wait_result(command, "accepted")
+    server.always_order = command
+    have = len(server.reports)
+    end = server.reports[-1]["received"] + 3
+    server.wait(lambda: server.reports[-1]["received"] >= end)
+    assert len(server.reports) - have <= 5
+    assert reboots(node) == 1
+
+
 def test_a_program_that_fails_is_told(running, server):
     (running.folder / "reboot-mode").write_text("fail")
     assert "status 3" in server.wait_result(server.order("reboot"), "failed")["detail"]

@@ -76,6 +76,16 @@ def test_a_gpu_that_the_kernel_reported_is_not_reported_again(node, server):
     assert len(server.found("gpu_lost")) == 1
 
 
+def test_a_gpu_that_nvml_lost_first_stays_one_fault_when_the_kernel_says_it_too(node, server):
+    node.start()
+    server.wait_reports(2)
+    node.fake_nvml("count 8\ngpu 2 lost\n")
+    server.wait_event("gpu_lost")
+    node.kernel("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")
+    server.wait(lambda: len(server.found("gpu_lost")) == 2)
+    assert {(e["device"], e["code"]) for e in server.found("gpu_lost")} == {("0000:3b:00", "GPU_IS_LOST")}
+
+
 def test_a_gpu_that_is_no_longer_listed_is_a_fault_after_three_rounds(node, server):
     node.start()
     server.wait_reports(2)

@@ -18,7 +18,11 @@ static void check_order(struct str payload)
     FUZZ_CHECK(strlen(command.id) == UUID_TEXT_LEN && strlen(command.boot_id) == UUID_TEXT_LEN);
     FUZZ_CHECK(command.epoch[0] >= 0 && command.epoch[1] >= 0);
     FUZZ_CHECK(strpbrk(command.action, " \n\t\"\\") == NULL);
-    FUZZ_CHECK(command.device[0] == '\0' || pci_parse(str_of(command.device), &pci));
+    struct str rest = str_of(command.gpus);
+    struct str gpu;
+    while (str_split(&rest, ',', &gpu)) {
+        FUZZ_CHECK(pci_parse(gpu, &pci));
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

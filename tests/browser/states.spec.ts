@@ -100,6 +100,20 @@ test("without a network the page says so", async () => {
   await stage.leave(page);
 });
 
+test("a sign-out that the server does not confirm says so, and can be repeated", async () => {
+  const page = await stage.page(base);
+  await says(page, "Live");
+  await stage.steer({ fail: { "/session": 503 } });
+  await page.getByRole("button", { name: /Maya Okafor/ }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await says(page, "You may still be signed in");
+  await stage.steer({ fail: {} });
+  await page.getByRole("button", { name: "Sign out again" }).click();
+  await says(page, "You are signed out");
+  await stage.leave(page);
+  await stage.steer({ signedIn: true });
+});
+
 test("a session that ended leads to the sign-in page and back to the same place", async () => {
   const page = await stage.page(`${base}/nodes?q=state:paused`);
   await says(page, "gpu-02-09");

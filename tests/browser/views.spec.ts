@@ -314,6 +314,8 @@ test("a link signs in once, on a press; a used one says so", async () => {
   await page.getByRole("button", { name: /Maya Okafor/ }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
   await says(page, "You are signed out");
+  await page.goto(`${stage.base}/clusters`);
+  await says(page, "You are signed out");
   await stage.leave(page);
 });
 

@@ -449,8 +449,11 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       if (slow) {
         await new Promise((resolve) => setTimeout(resolve, slow));
       }
+      if (request.method !== "GET" && !/^application\/(merge-patch\+)?json/.test(request.headers["content-type"] ?? "")) {
+        throw new Refusal(415, "media_type", "This media type is not accepted", "Send Content-Type: application/json; a cookie alone changes nothing.");
+      }
       const body = request.method === "GET" ? {} : await bodyOf(request);
-      if (path === "/session") {
+      if (path === "/session" && !failing) {
         session(request, response, body);
         return;
       }

@@ -88,7 +88,8 @@ async function json(response: Response): Promise<unknown> {
 /** Asks the API; path is below /api/v1. Throws ApiError, or the abort of options.signal. */
 export async function request<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
   const headers: Record<string, string> = { Accept: "application/json" };
-  if (options.body !== undefined || (method !== "GET" && method !== "DELETE")) {
+  if (method !== "GET") {
+    /* without it the server takes no change from a cookie, a DELETE neither */
     headers["Content-Type"] = "application/json";
   }
   if (options.ifMatch) {

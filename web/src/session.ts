@@ -27,6 +27,7 @@ export async function loadMe(): Promise<void> {
 
 export async function signIn(token: string): Promise<Session> {
   const answer = await request<Session>("POST", "/session", { body: { token } });
+  signOutError.value = null;
   await loadMe();
   return answer.data as Session;
 }
@@ -38,13 +39,19 @@ export async function switchOrg(orgId: string): Promise<void> {
   await loadMe();
 }
 
+/** Why the server did not take the last sign-out: the session may go on. */
+export const signOutError = signal<ApiError | null>(null);
+
 export async function signOut(): Promise<void> {
+  signOutError.value = null;
   try {
     await request("DELETE", "/session");
-  } finally {
-    forgetAll();
-    me.value = null;
-    signedOut.value = true;
-    navigate("/sign-in");
+  } catch (cause) {
+    const error = cause instanceof ApiError ? cause : new ApiError(0, "console", "The console failed", String(cause), null);
+    signOutError.value = error.status === 401 ? null : error;
   }
+  forgetAll();
+  me.value = null;
+  signedOut.value = true;
+  navigate("/sign-in");
 }

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ApiError, signedOut } from "../api";
 import { navigate } from "../router";
-import { signIn } from "../session";
+import { signIn, signOut, signOutError } from "../session";
 import { Button, Command } from "../ui/controls";
 import { Brand } from "../ui/icons";
 import { Note } from "../ui/states";
@@ -100,6 +100,20 @@ export function SignInPage() {
             <p class="t2">It was used before, or it is older than 10 minutes. Nobody has been signed in.</p>
           </div>
           {howTo}
+        </>
+      ) : signOutError.value ? (
+        <>
+          <h1 tabIndex={-1}>You may still be signed in</h1>
+          <div role="alert">
+            <p class="t2">
+              The server did not confirm the end of the session. {signOutError.value.title}. {signOutError.value.detail}
+            </p>
+          </div>
+          <p class="row8 gap16">
+            <Button kind="primary" onClick={() => void signOut()}>
+              Sign out again
+            </Button>
+          </p>
         </>
       ) : (
         <>

@@ -101,6 +101,21 @@ static void finish_conditional(struct exchange *ex)
 
 /* ------------------------------------------------------------------ pages of lists */
 
+/* The answer's last brace becomes `member`. Not by printf, which walks a page of 70 KB three times.
+ */
+static void add_member(struct request *rq, const char *member)
+{
+    size_t len = strlen(member);
+    size_t head = rq->answer.len - 1;
+    char *text = arena_alloc(rq->arena, head + 1 + len);
+    memcpy(text, rq->answer.ptr, head);
+    if (head > 0 && text[head - 1] != '{') {
+        text[head++] = ',';
+    }
+    memcpy(text + head, member, len);
+    rq->answer = (struct str){text, head + len};
+}
+
 /* `"next_cursor"` goes in front of the last brace; the Link header repeats it (RFC 8288). */
 static const char *finish_page(struct exchange *ex)
 {
@@ -108,16 +123,12 @@ static const char *finish_page(struct exchange *ex)
     if (rq->route == NULL || (rq->route->flags & ROUTE_LIST) == 0 || rq->answer.len < 2) {
         return NULL;
     }
-    struct str head = {rq->answer.ptr, rq->answer.len - 1};
-    const char *comma = head.ptr[head.len - 1] == '{' ? "" : ",";
     if (rq->next.ptr == NULL) {
-        rq->answer =
-            str_of(arena_printf(rq->arena, "%.*s%s\"next_cursor\":null}", STR_FMT(head), comma));
+        add_member(rq, "\"next_cursor\":null}");
         return NULL;
     }
     struct str cursor = cursor_encode(rq->arena, ex->scope, rq->next);
-    rq->answer = str_of(arena_printf(rq->arena, "%.*s%s\"next_cursor\":\"%.*s\"}", STR_FMT(head),
-                                     comma, STR_FMT(cursor)));
+    add_member(rq, arena_printf(rq->arena, "\"next_cursor\":\"%.*s\"}", STR_FMT(cursor)));
     struct buf query = {0};
     struct str rest = rq->query;
     struct str part;

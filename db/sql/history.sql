@@ -3,12 +3,18 @@
 -- Means over the nodes of a cluster, one row a bucket that has samples. $2 cluster $3 since $4 until $5 step in seconds
 -- name: cluster_history
 WITH s AS (
-  SELECT floor(extract(epoch FROM h.at) / $5::int)::bigint * $5::int AS at, h.at AS sample, u.util, u.mem, u.cpu, u.net
-    FROM cluster_history h CROSS JOIN LATERAL unnest(h.gpu_util, h.gpu_mem_permille, h.cpu_permille, h.net_mbps) u(util, mem, cpu, net)
+  SELECT floor(extract(epoch FROM h.at) / $5::int)::bigint * $5::int AS at, h.at AS sample, x.util, x.utils, x.mem, x.mems, x.cpu, x.cpus,
+         x.net, x.nets, greatest(x.utils, x.mems, x.cpus, x.nets) AS nodes
+    FROM cluster_history h
+   CROSS JOIN LATERAL (SELECT sum(u.util) AS util, count(u.util) AS utils, sum(u.mem) AS mem, count(u.mem) AS mems, sum(u.cpu) AS cpu,
+                              count(u.cpu) AS cpus, sum(u.net) AS net, count(u.net) AS nets
+                         FROM (SELECT unnest(h.gpu_util) AS util, unnest(h.gpu_mem_permille) AS mem, unnest(h.cpu_permille) AS cpu,
+                                      unnest(h.net_mbps) AS net) u) x  -- in the list, not in FROM: half the time
    WHERE h.org_id = $1 AND h.cluster_id = $2::uuid AND h.at >= $3::timestamptz AND h.at < $4::timestamptz
 )
-SELECT s.at, round(avg(s.util) / 100, 4) AS gpu_busy_ratio, round(avg(s.mem) / 1000, 4) AS gpu_mem_ratio, round(avg(s.cpu) / 1000, 4) AS cpu_ratio,
-       round(avg(s.net)) AS net_mbps, round(count(num_nonnulls(s.util, s.mem, s.cpu, s.net) > 0 OR NULL)::numeric / count(DISTINCT s.sample)) AS nodes_read
+SELECT s.at, round(sum(s.util) / nullif(sum(s.utils), 0) / 100, 4) AS gpu_busy_ratio,
+       round(sum(s.mem) / nullif(sum(s.mems), 0) / 1000, 4) AS gpu_mem_ratio, round(sum(s.cpu) / nullif(sum(s.cpus), 0) / 1000, 4) AS cpu_ratio,
+       round(sum(s.net) / nullif(sum(s.nets), 0)) AS net_mbps, round(sum(s.nodes) / count(DISTINCT s.sample)) AS nodes_read
   FROM s GROUP BY s.at ORDER BY s.at;
 
 -- One node: its place in each array. $2 node $3 since $4 until $5 step in seconds

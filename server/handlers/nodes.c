@@ -2,6 +2,8 @@
  */
 #include "server/handlers/nodes.h"
 
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/encode.h"
 #include "server/bind.h"
@@ -85,8 +87,35 @@ static void write_word(struct enc *enc, struct str word)
         enc_str(enc, word);
         return;
     }
-    int len = snprintf(text, sizeof text, "\"%.*s\"", STR_FMT(word));
-    enc_raw(enc, (struct str){text, (size_t)len});
+    text[0] = '"';
+    memcpy(text + 1, word.ptr, word.len);
+    text[word.len + 1] = '"';
+    enc_raw(enc, (struct str){text, word.len + 2});
+}
+
+/* PostgreSQL's "2026-12-01 12:00:00.5+00" as RFC 3339, without counting days. */
+static void write_time(struct enc *enc, struct str time)
+{
+    char text[STR_RFC3339_LEN + 3];
+    if (!str_ends(time, STR("+00")) || time.len > STR_RFC3339_LEN + 2 || time.len < 22) {
+        enc_null(enc);
+        return;
+    }
+    size_t len = time.len - 3;
+    text[0] = '"';
+    memcpy(text + 1, time.ptr, len);
+    text[11] = 'T';
+    text[len + 1] = 'Z';
+    text[len + 2] = '"';
+    enc_raw(enc, (struct str){text, len + 3});
+}
+
+static void write_permille(struct enc *enc, int64_t value)
+{
+    int64_t rest = value % 1000;
+    char text[] = {(char)('0' + value / 1000 % 10), '.', (char)('0' + rest / 100),
+                   (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
+    enc_raw(enc, (struct str){text, sizeof text});
 }
 
 static void write_value(struct enc *enc, const struct db_rows *rows, int row, size_t i)
@@ -101,7 +130,7 @@ static void write_value(struct enc *enc, const struct db_rows *rows, int row, si
         write_word(enc, db_text(rows, row, col));
         break;
     case FORM_TIME:
-        enc_time(enc, db_time_us(rows, row, col));
+        write_time(enc, db_text(rows, row, col));
         break;
     case FORM_BOOL:
         enc_bool(enc, db_bool(rows, row, col));
@@ -110,7 +139,7 @@ static void write_value(struct enc *enc, const struct db_rows *rows, int row, si
         enc_raw(enc, db_text(rows, row, col));
         break;
     case FORM_PERMILLE:
-        enc_double(enc, (double)db_i64(rows, row, col) / 1000, 3);
+        write_permille(enc, db_i64(rows, row, col));
         break;
     case FORM_TEXT:
     default:

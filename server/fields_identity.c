@@ -55,6 +55,11 @@ const struct field member_create_body[] = {
     END,
 };
 
+const struct field revoke_key_body[] = {
+    ROW(FIELD_STR, revoke_key_in, reason, 0, 0, 1023, NULL),
+    END,
+};
+
 const struct field token_rotate_body[] = {
     ROW(FIELD_I64, token_rotate_in, overlap_seconds, 0, 0, 7 * DAY_S, NULL),
     END,

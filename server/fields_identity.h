@@ -63,4 +63,10 @@ struct member_in {
 };
 extern const struct field member_create_body[];
 
+struct revoke_key_in {
+    struct str reason;
+    bool has_reason;
+};
+extern const struct field revoke_key_body[];
+
 #endif

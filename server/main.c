@@ -12,6 +12,7 @@
 #include "server/init.h"
 #include "server/perms.h"
 #include "server/request.h"
+#include "server/restore.h"
 #include "server/serve.h"
 #include "server/sign_in_link.h"
 
@@ -25,6 +26,9 @@ static const char usage[] =
     "  musterd migrate [--maintain]       bring the database to this version; --maintain: only "
     "make\n"
     "                                     the partitions of the coming days\n"
+    "  musterd migrate --after-restore    once, after a backup was restored and before serving: "
+    "no old\n"
+    "                                     order can act, and open repairs are unknown\n"
     "  musterd init --org NAME --project NAME --cluster NAME --admin-token FILE [--admin NAME]\n"
     "               [--demo-token FILE] [--healthy-delay SECONDS]\n"
     "                                     make the first organization; again: changes nothing\n"
@@ -126,6 +130,7 @@ static int run_migrate(int argc, char **argv)
 {
     char error[ERROR_MAX] = "";
     bool maintain = take_flag(&argc, argv, "--maintain");
+    bool restored = take_flag(&argc, argv, "--after-restore");
     int failed = set_up(argc, argv);
     if (failed != 0) {
         return failed;
@@ -140,6 +145,10 @@ static int run_migrate(int argc, char **argv)
     }
     if (!maintain) {
         log_info("%d migrations were applied", applied);
+    }
+    if (restored && restore_run(error, sizeof(error)) != ERR_NONE) {
+        log_error("%s", error);
+        return 1;
     }
     return 0;
 }

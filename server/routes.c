@@ -99,6 +99,8 @@ const struct route routes[] = {
      BODY(node_cordon_body, node_cordon_in), .handler = node_cordon, .flags = ROUTE_VERB},
     {.method = "POST", .path = "/api/v1/nodes/{node}/uncordon", .operation = "node_uncordon", .perm = PERM_NODE_WRITE, .success = 200, .sql = -1,
      BODY(node_cordon_body, node_cordon_in), .handler = node_uncordon, .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/nodes/{node}/revoke-key", .operation = "node_revoke_key", .perm = PERM_TOKEN_WRITE, .success = 200,
+     .sql = SQL_NODE_REVOKE_KEY, .args = ARG_KEY | ARG_ACTOR | ARG_BODY, BODY(revoke_key_body, revoke_key_in), .flags = ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/nodes/{node}/history", .operation = "node_history", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
      QUERY(history_query, span_query), .handler = node_history, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
     {.method = "GET", .path = "/api/v1/nodes/{node}/transitions", .operation = "node_transitions", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,

@@ -61,7 +61,9 @@ enum repair_state {
     X(REPAIR_ON_VERIFIED, "verified") /* the fault is gone and stayed away */                      \
     X(REPAIR_ON_FAIL, "fail")         /* refused, failed, or the fault came back */                \
     X(REPAIR_ON_SETTLE_SUCCEEDED, "settle_succeeded") /* a person says how an unknown one ended */ \
-    X(REPAIR_ON_SETTLE_FAILED, "settle_failed")
+    X(REPAIR_ON_SETTLE_FAILED, "settle_failed")                                                    \
+    X(REPAIR_ON_RESTORE, "restore") /* the database came back from a backup: what it says is old   \
+                                     */
 enum repair_event {
 #define REPAIR_EVENT_ENUM(sym, name) sym,
     REPAIR_EVENT_TABLE(REPAIR_EVENT_ENUM)

@@ -90,6 +90,7 @@ SAMPLES = {
     "node_update": node_update,
     "node_cordon": lambda w: {**in_node(w), "json": {"comment": "c"}},
     "node_uncordon": lambda w: {"path": {"node": cordoned(w)}, "json": {}},
+    "node_revoke_key": lambda w: {"path": {"node": w.agent().node_id}, "json": {"reason": "r"}},
     "node_history": in_node,
     "node_transitions": in_node,
     "device_list": in_node,

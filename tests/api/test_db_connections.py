@@ -150,7 +150,8 @@ def test_a_deadlock_is_tried_again(pg, probe):
         probe.send("unit app probe_conflict:a probe_conflict:b")
         deadline = time.monotonic() + 10
         # PostgreSQL looks for a deadlock once, 1 s after the wait began: no process is started in between.
-        while watch.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0] == 0:
+        while watch.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%probe%'"
+                            " AND usename = 'muster_app'").fetchone()[0] == 0:
             assert time.monotonic() < deadline
         other.execute("UPDATE muster.probe SET runs = runs WHERE key = 'a'")
         other.commit()

@@ -160,11 +160,23 @@ SANITIZER_ENV = {
 }
 
 
+def asan_pytest(path):
+    folder = ROOT / "build-asan"
+    return pytest_suite([path], {**SANITIZER_ENV, "MUSTER_BUILD": str(folder), "MUSTERD": str(folder / "musterd")})
+
+
+def asan_api():
+    return asan_pytest("tests/api")
+
+
+def asan_agent():
+    return asan_pytest("tests/agent")
+
+
 def suite_asan():
-    folder = build("build-asan", SANITIZE)
-    env = {**SANITIZER_ENV, "MUSTER_BUILD": str(folder), "MUSTERD": str(folder / "musterd")}
-    counts = meson_suite("build-asan", "unit", env, 4)
-    counts.add(pytest_suite(["tests/api", "tests/agent"], env))
+    build("build-asan", SANITIZE)
+    counts = meson_suite("build-asan", "unit", SANITIZER_ENV, 4)
+    counts.add(run_lanes([["asan_api"], ["asan_agent"]]))
     return counts
 
 
@@ -223,6 +235,53 @@ def suite_tidy():
     return Counts(passed=int(done.returncode == 0), failed=int(done.returncode != 0))
 
 
+# ---------------------------------------------------------------- two at a time
+# Suites that mostly wait: two lanes of them fill two cores. Each lane is a process of its own, whose output comes as a whole.
+LANES = [["api"], ["oidc", "agent", "browser"]]
+
+
+def run_lanes(lanes):
+    """Runs each lane's suites one after the other, the lanes side by side."""
+    processes = []
+    for lane in lanes:
+        output = tempfile.TemporaryFile("w+")
+        processes.append((lane, output, subprocess.Popen([PYTHON, __file__, "--lane", *lane], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)))
+    total = Counts()
+    for lane, output, process in processes:
+        process.wait()
+        output.seek(0)
+        *lines, last = output.read().rstrip("\n").split("\n")
+        print("\n".join(lines), flush=True)
+        try:
+            total.add(Counts(**json.loads(last)))
+        except (ValueError, TypeError):
+            print(last)
+            print(f"the lane {' '.join(lane)} ended without its counts")
+            total.failed += 1
+    return total
+
+
+def run_lane(names):
+    functions = {name: function for name, function, *_ in SUITES} | {f.__name__: f for f in (asan_api, asan_agent)}
+    total = Counts()
+    for name in names:
+        total.add(run_suite(name, functions[name]))
+    print(json.dumps(vars(total)))
+    return 0
+
+
+def run_suite(name, function):
+    print(f"== {name}", flush=True)
+    begun = time.monotonic()
+    try:
+        counts = function()
+    except RuntimeError as failure:
+        print(failure)
+        counts = Counts(failed=1)
+    print(f"== {name}: {counts} ({time.monotonic() - begun:.0f} s)", flush=True)
+    return counts
+
+
 # name, function, in the default run, what it is for
 SUITES = [
     ("lint", suite_lint, True, "who may include whom, sizes, format, SQL and API closure without a server"),
@@ -261,6 +320,8 @@ def main(names):
         total = Counts(**json.loads(TOTALS.read_text())) if TOTALS.exists() else Counts(failed=1)
         print(total)
         return int(total.failed > 0)
+    if names[:1] == ["--lane"]:
+        return run_lane(names[1:])
     known = {name for name, *_ in SUITES}
     unknown = [n for n in names if n not in known and n != "all"]
     if unknown:
@@ -273,18 +334,16 @@ def main(names):
         print(failure)
         print("0 passed, 1 failed, 0 skipped")
         return 1
-    for name, function, default, _ in SUITES:
-        if not (name in names or (not names and default) or ("all" in names and name != "fuzz-short")):
-            continue
-        print(f"== {name}", flush=True)
-        begun = time.monotonic()
-        try:
-            counts = function()
-        except RuntimeError as failure:
-            print(failure)
-            counts = Counts(failed=1)
-        print(f"== {name}: {counts} ({time.monotonic() - begun:.0f} s)", flush=True)
-        total.add(counts)
+    chosen = [(name, function) for name, function, default, _ in SUITES
+              if name in names or (not names and default) or ("all" in names and name != "fuzz-short")]
+    beside = {name for lane in LANES for name in lane} & {name for name, _ in chosen}
+    begun_lanes = False
+    for name, function in chosen:
+        if name not in beside or len(beside) == 1:
+            total.add(run_suite(name, function))
+        elif not begun_lanes:
+            begun_lanes = True
+            total.add(run_lanes([lane for names_of in LANES if (lane := [n for n in names_of if n in beside])]))
     write_total(total, fresh=not names)
     print(total)
     return int(total.failed > 0 or total.passed == 0)

@@ -234,7 +234,9 @@ static void remember(struct faults *faults, const struct finding *finding, bool 
     (void)snprintf(fault.code, sizeof(fault.code), "%s", event_code(finding));
     (void)snprintf(fault.boot, sizeof(fault.boot), "%s", faults->boot);
     for (char *c = fault.device; *c != '\0'; c++) {
-        *c = *c == '\t' || *c == '\n' ? ' ' : *c;
+        if (*c == '\t' || *c == '\n') {
+            *c = ' ';
+        }
     }
     for (size_t i = 0; i < faults->count; i++) {
         struct fault *mine = &faults->open[i];

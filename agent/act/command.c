@@ -49,10 +49,16 @@ static bool read_epoch(struct str payload, int64_t epoch[2])
         return false;
     }
     json_open(&reader, raw);
-    return json_next(&reader, NULL) == JSON_ARR && json_next(&reader, NULL) == JSON_NUM &&
-           json_get_i64(&reader, &epoch[0]) && json_next(&reader, NULL) == JSON_NUM &&
-           json_get_i64(&reader, &epoch[1]) && json_next(&reader, NULL) == JSON_END &&
-           epoch[0] >= 0 && epoch[1] >= 0;
+    if (json_next(&reader, NULL) != JSON_ARR) {
+        return false;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (json_next(&reader, NULL) != JSON_NUM || !json_get_i64(&reader, &epoch[i]) ||
+            epoch[i] < 0) {
+            return false;
+        }
+    }
+    return json_next(&reader, NULL) == JSON_END;
 }
 
 /* args.gpus are PCI addresses and nothing else: they become a program's argument. */

@@ -237,7 +237,9 @@ int command_log_end(struct command_log *log, const char *id, bool failed, const 
     buf_printf(&line, "ended %s %s %lld %s", id, failed ? "failed" : "done",
                (long long)(clock_wall_us() / 1000000), detail);
     for (size_t i = 0; i < line.len; i++) {
-        line.ptr[i] = line.ptr[i] == '\n' ? ' ' : line.ptr[i];
+        if (line.ptr[i] == '\n') {
+            line.ptr[i] = ' ';
+        }
     }
     buf_add_char(&line, '\n');
     int error = append(log, buf_str(&line));

@@ -53,7 +53,7 @@ static const char *option_value(const char *name, int argc, char **argv, int *in
 {
     size_t len = strlen(name);
 
-    if (strncmp(argv[*index], name, len) != 0) {
+    if (argv[*index] == NULL || strncmp(argv[*index], name, len) != 0) {
         return NULL;
     }
     if (argv[*index][len] == '=') {

@@ -1,5 +1,4 @@
 /* InfiniBand ports: ibstat, sysfs files, ibdev2netdev. */
-#include <ctype.h>
 #include <string.h>
 
 #include "agent/classify/classify.h"
@@ -18,7 +17,9 @@ static void lower(struct str text, char *buf, size_t cap)
     size_t len = text.len < cap ? text.len : cap - 1;
 
     for (size_t i = 0; i < len; i++) {
-        buf[i] = (char)tolower((unsigned char)text.ptr[i]);
+        char c = text.ptr[i];
+
+        buf[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
     }
     buf[len] = '\0';
 }

@@ -454,6 +454,18 @@ static void read_csv(struct classify *classify, struct str input)
     }
 }
 
+/* A row of the table: its first line names the GPU, its second holds the readings. */
+static void read_table_line(struct classify *classify, struct str line, struct str *gpu)
+{
+    if (read_table_head(line, gpu)) {
+        return;
+    }
+    if (gpu->len > 0 && str_find(line, STR("ERR!"), 0) >= 0) {
+        read_table_values(classify, *gpu, line);
+    }
+    gpu->len = 0;
+}
+
 void classify_smi(struct classify *classify, struct str input)
 {
     struct block block = {.retired = {-1, -1}};
@@ -470,12 +482,7 @@ void classify_smi(struct classify *classify, struct str input)
     while (str_split(&input, '\n', &line)) {
         line = str_trim(line);
         if (line.len > 0 && line.ptr[0] == '|') {
-            if (!read_table_head(line, &table_gpu) && table_gpu.len > 0) {
-                if (str_find(line, STR("ERR!"), 0) >= 0) {
-                    read_table_values(classify, table_gpu, line);
-                }
-                table_gpu.len = 0;
-            }
+            read_table_line(classify, line, &table_gpu);
         } else if (!read_message(classify, line) && !read_block_head(classify, &block, line)) {
             read_block_line(classify, &block, line);
         }

@@ -68,7 +68,8 @@ void cpu_collect(struct cpu *cpu, const struct options *options, struct readings
         return;
     }
     /* Counters may step back by a tick when a CPU goes idle; then this round says nothing. */
-    if (total > cpu->total && busy >= cpu->busy && busy - cpu->busy <= total - cpu->total) {
+    if (cpu->total > 0 && total > cpu->total && busy >= cpu->busy &&
+        busy - cpu->busy <= total - cpu->total) {
         readings->cpu_ratio = (double)(busy - cpu->busy) / (double)(total - cpu->total);
     }
     cpu->busy = busy;

@@ -13,7 +13,7 @@ struct cpu {
 };
 
 void cpu_init(struct cpu *cpu);
-/* The share of time not idle since the last round; the first round reads since boot. */
+/* The share of time not idle since the last round; the first round has none. */
 void cpu_collect(struct cpu *cpu, const struct options *options, struct readings *readings,
                  int64_t now_us);
 /* The "cpu" line of /proc/stat; iowait counts as idle. */

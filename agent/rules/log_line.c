@@ -30,7 +30,7 @@ bool kmsg_parse(struct str record, struct kmsg_record *ret_record)
             return false;
         }
     }
-    if (numbers[0] > 8 * 256 || !str_split(&head, ',', &part) || part.len != 1) {
+    if (numbers[0] > 2048 || !str_split(&head, ',', &part) || part.len != 1) {
         return false;
     }
     ret_record->priority = (unsigned)numbers[0] & 7;

@@ -134,9 +134,44 @@ static bool check_browser(struct exchange *ex)
 
 /* ------------------------------------------------------------------ the caller */
 
+/* What one caller takes must leave the others theirs. Agents are held by the interval they are
+ * told.
+ */
+static bool take_limits(struct exchange *ex)
+{
+    struct limits *limits = loop_slot(ex->rq.loop, LOOP_SLOT_LIMITS);
+    const struct caller *caller = &ex->rq.caller;
+    int64_t now_us = clock_mono_us();
+    if (caller->kind == CALLER_AGENT) {
+        return true;
+    }
+    if (caller->kind != CALLER_NONE) {
+        return limits_take(limits, LIMIT_CREDENTIAL, caller->credential_id.bytes,
+                           sizeof(caller->credential_id.bytes), now_us, &ex->limits) &&
+               limits_take(limits, LIMIT_ORG, caller->org.bytes, sizeof(caller->org.bytes), now_us,
+                           &ex->limits);
+    }
+    return (ex->rq.route->flags & ROUTE_SIGN_IN) == 0 ||
+           limits_take_address(limits, LIMIT_SIGN_IN, ex->rq.address, now_us, &ex->limits);
+}
+
+static void refuse_limit(struct exchange *ex)
+{
+    for (int i = 0; i < LIMIT_COUNT; i++) {
+        if (ex->limits.of[i].refused) {
+            ex->rq.retry_after_s = (int)ex->limits.of[i].wait_s;
+        }
+    }
+    refuse(ex, ERR_RATE_LIMITED, "Wait for the seconds in Retry-After, then go on more slowly.");
+}
+
 static void permit(struct exchange *ex)
 {
     struct request *rq = &ex->rq;
+    if (!take_limits(ex)) {
+        refuse_limit(ex);
+        return;
+    }
     enum err err = auth_permit_scoped(rq->arena, &rq->caller, rq->route->perm,
                                       (rq->route->flags & ROUTE_ORG) != 0, &rq->scope);
     if (err == ERR_NONE) {
@@ -239,7 +274,9 @@ static void find_caller(struct exchange *ex)
                               ex->rq.secure, &source, &token);
     ex->cookie = source == AUTH_COOKIE;
     if (ex->rq.route->perm == PERM_PUBLIC) {
-        if (check_browser(ex)) {
+        if (!take_limits(ex)) {
+            refuse_limit(ex);
+        } else if (check_browser(ex)) {
             ex->stage = STAGE_BODY;
         }
         return;

@@ -34,13 +34,16 @@ struct config {
     int64_t database_wait_seconds;
     int64_t interval_seconds;
     int64_t history_interval_seconds;
-    int64_t loop_period_ms;         /* background loops look at everything so often (1000) */
-    int64_t rollup_interval_ms;     /* (2000) */
-    int64_t start_grace_seconds;    /* after a start silence changes no state (300) */
-    int64_t cooldown_seconds;       /* after a repair's end, and after a rejection (1800) */
-    int64_t drain_wait_seconds;     /* between cordon and act: time to cancel (0) */
-    int64_t command_within_seconds; /* a command that is not taken within is withdrawn (120) */
-    int64_t audit_head_seconds;     /* the heads of the audit logs are signed so often (3600) */
+    int64_t loop_period_ms;             /* background loops look at everything so often (1000) */
+    int64_t rollup_interval_ms;         /* (2000) */
+    int64_t start_grace_seconds;        /* after a start silence changes no state (300) */
+    int64_t cooldown_seconds;           /* after a repair's end, and after a rejection (1800) */
+    int64_t drain_wait_seconds;         /* between cordon and act: time to cancel (0) */
+    int64_t command_within_seconds;     /* a command that is not taken within is withdrawn (120) */
+    int64_t rate_credential_per_minute; /* requests; 0 = no limit (600) */
+    int64_t rate_org_per_minute;        /* (6000) */
+    int64_t rate_sign_in_per_minute;    /* by address (10) */
+    int64_t audit_head_seconds;         /* the heads of the audit logs are signed so often (3600) */
     const char *log_level;
     bool log_json;
 };

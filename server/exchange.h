@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "server/auth.h"
+#include "server/limits.h"
 #include "server/loop.h"
 #include "server/request.h"
 
@@ -83,6 +84,7 @@ struct exchange {
     request_then *then;
     struct MHD_Response *ready; /* a page held in memory that is the answer; not owned */
     struct str scope;           /* of the list's cursors */
+    struct limits_taken limits;
     const struct stream_ops *stream_ops;
     void *stream_ctx;
     int64_t wait_until_us; /* long poll; 0 = does not wait */

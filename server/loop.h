@@ -63,6 +63,7 @@ enum loop_slot {
     LOOP_SLOT_EVENTS,
     LOOP_SLOT_INGEST,
     LOOP_SLOT_OVERVIEW,
+    LOOP_SLOT_LIMITS, /* one for all loops */
     LOOP_SLOT_COUNT
 };
 void loop_slot_set(struct loop *loop, enum loop_slot slot, void *state);

@@ -190,6 +190,7 @@ enum route_flag {
     ROUTE_WEAK = 1 << 7,     /* `version` is a weak ETag, as for lists, but there are no pages */
     ROUTE_COMPRESS = 1 << 8, /* br or gzip when accepted and the body is over 4 KiB */
     ROUTE_DECISION = 1 << 9, /* a person decides: also what fails is audited */
+    ROUTE_SIGN_IN = 1 << 11, /* limited by address: whoever asks is nobody yet */
     ROUTE_ORG = 1 << 10      /* about the org as a whole: a role in a part of it does not help */
 };
 

@@ -1,5 +1,7 @@
 /* The single exit: a request's answer becomes status, headers and body. */
+#include <inttypes.h>
 #include <microhttpd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,6 +176,18 @@ static void write_errors(struct enc *enc, const struct decode_errors *errors)
     enc_arr_end(enc);
 }
 
+static void write_violated(struct enc *enc, const struct limits_taken *taken)
+{
+    enc_key(enc, "violated-policies");
+    enc_arr(enc);
+    for (int i = 0; i < LIMIT_COUNT; i++) {
+        if (taken->of[i].refused) {
+            enc_cstr(enc, limit_name((enum limit)i));
+        }
+    }
+    enc_arr_end(enc);
+}
+
 static void write_member(struct enc *enc, const char *key, const char *value)
 {
     enc_key(enc, key);
@@ -210,6 +224,9 @@ static void make_problem(struct exchange *ex)
     }
     if (rq->errors.count > 0) {
         write_errors(&enc, &rq->errors);
+    }
+    if (rq->err == ERR_RATE_LIMITED) {
+        write_violated(&enc, &ex->limits);
     }
     enc_obj_end(&enc);
     rq->answer = (struct str){arena_strndup(rq->arena, text.ptr, text.len), text.len};
@@ -306,12 +323,40 @@ static void add_answer_headers(struct exchange *ex, struct MHD_Response *respons
     }
 }
 
+/* draft-ietf-httpapi-ratelimit-headers: what applies, and what is left of it. */
+static void add_limit_headers(struct exchange *ex, struct MHD_Response *response)
+{
+    char policy[160] = "";
+    char left[160] = "";
+    size_t policy_len = 0;
+    size_t left_len = 0;
+    for (int i = 0; i < LIMIT_COUNT; i++) {
+        if (!ex->limits.of[i].used) {
+            continue;
+        }
+        const char *comma = policy_len > 0 ? ", " : "";
+        const char *name = limit_name((enum limit)i);
+        /* A name has at most 10 characters and a number 20, so that all fit. */
+        policy_len += (size_t)snprintf(policy + policy_len, sizeof(policy) - policy_len,
+                                       "%s\"%s\";q=%" PRId64 ";w=%d", comma, name,
+                                       ex->limits.of[i].quota, LIMITS_WINDOW_S);
+        left_len += (size_t)snprintf(left + left_len, sizeof(left) - left_len,
+                                     "%s\"%s\";r=%" PRId64 ";t=%" PRId64, comma, name,
+                                     ex->limits.of[i].left, ex->limits.of[i].full_in_s);
+    }
+    if (policy_len > 0) {
+        add_header(response, "RateLimit-Policy", policy);
+        add_header(response, "RateLimit", left);
+    }
+}
+
 static void add_common_headers(struct exchange *ex, struct MHD_Response *response)
 {
     struct request *rq = &ex->rq;
     if (rq->id[0] != '\0') {
         add_header(response, "X-Request-Id", rq->id);
     }
+    add_limit_headers(ex, response);
     add_header(response, "X-Content-Type-Options", "nosniff");
     add_header(response, "Content-Security-Policy", API_CSP);
     if (http_is_tls(ex->http)) {

@@ -40,7 +40,7 @@ const struct route routes[] = {
 
     /* session */
     {.method = "POST", .path = "/api/v1/session", .operation = "session_create", .perm = PERM_PUBLIC, .success = 200, .sql = -1,
-     BODY(session_create_body, session_create_in), .handler = session_create, .flags = ROUTE_VERB},
+     BODY(session_create_body, session_create_in), .handler = session_create, .flags = ROUTE_VERB | ROUTE_SIGN_IN},
     {.method = "PUT", .path = "/api/v1/session", .operation = "session_switch", .perm = PERM_SESSION, .success = 200, .sql = -1,
      BODY(session_switch_body, session_switch_in), .handler = session_switch, .flags = ROUTE_VERB},
     {.method = "DELETE", .path = "/api/v1/session", .operation = "session_delete", .perm = PERM_SESSION, .success = 204, .sql = -1,

@@ -22,6 +22,7 @@
 #include "server/follow.h"
 #include "server/handlers/events.h"
 #include "server/handlers/overview.h"
+#include "server/limits.h"
 #include "server/loop.h"
 #include "server/static.h"
 #include "server/wait.h"
@@ -39,6 +40,7 @@
 struct server {
     struct follow *follow;
     struct files *files;
+    struct limits *limits;
     struct loop *loops[LOOPS_MAX];
     size_t loop_count;
     size_t started; /* loops whose thread runs */
@@ -202,6 +204,7 @@ static bool make_loop(struct server *server, unsigned connections)
     }
     server->loops[server->loop_count++] = loop;
     loop_slot_set(loop, LOOP_SLOT_AUTH, auth_cache_new());
+    loop_slot_set(loop, LOOP_SLOT_LIMITS, server->limits);
     static_attach(loop, server->files, server->certificate.ptr != NULL);
     wait_attach(loop);
     events_attach(loop);
@@ -228,6 +231,12 @@ static bool build(struct server *server)
         log_error("%s", error);
         return false;
     }
+    const int64_t per_minute[LIMIT_COUNT] = {
+        [LIMIT_CREDENTIAL] = config.rate_credential_per_minute,
+        [LIMIT_ORG] = config.rate_org_per_minute,
+        [LIMIT_SIGN_IN] = config.rate_sign_in_per_minute,
+    };
+    server->limits = limits_new(per_minute);
     server->follow = follow_new(FOLLOW_MS);
     while (server->loop_count < loops) {
         if (!make_loop(server, connections)) {
@@ -252,6 +261,7 @@ static void destroy(struct server *server)
         loop_free(loop);
     }
     files_free(server->files);
+    limits_free(server->limits);
     follow_free(server->follow);
     buf_free(&server->certificate);
     buf_free(&server->key);

@@ -5,7 +5,7 @@
 
 #define SECOND_US INT64_C(1000000)
 #define DAY_US (86400 * SECOND_US)
-#define STEP_S 300 /* how often samples are kept, unless settings say otherwise */
+#define STEP_S INT64_C(300) /* how often samples are kept, unless settings say otherwise */
 
 static enum err refuse(struct request *rq, const char *parameter, const char *detail)
 {
@@ -36,7 +36,7 @@ static int64_t floor_to(int64_t value, int64_t step)
 
 enum err span_points(struct request *rq, const struct span_query *query, struct span *ret_span)
 {
-    struct span span;
+    struct span span = {0};
     enum err err = span_read(rq, query, &span);
     if (err != ERR_NONE) {
         return err;
@@ -65,7 +65,7 @@ enum err span_points(struct request *rq, const struct span_query *query, struct 
 enum err span_buckets(struct request *rq, const struct span_query *query, int64_t buckets,
                       struct span *ret_span)
 {
-    struct span span;
+    struct span span = {0};
     enum err err = span_read(rq, query, &span);
     if (err != ERR_NONE) {
         return err;

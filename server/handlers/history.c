@@ -70,8 +70,10 @@ static enum err on_samples(struct request *rq, const struct db_rows *rows)
 
 static enum err on_known(struct request *rq, const struct db_rows *rows)
 {
-    struct history *history = (struct history *)(uintptr_t)rq->params;
+    struct history *history = arena_alloc(rq->arena, sizeof *history);
     struct db_args args = {0};
+    *history = *(const struct history *)rq->params;
+    rq->params = history;
     if (db_rows_count(rows) == 0) {
         return fail(rq, ERR_NOT_FOUND, "There is no such thing in this organization.");
     }

@@ -2,7 +2,6 @@
  */
 #include "server/handlers/node_grid.h"
 
-#include <ctype.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -30,16 +29,21 @@ enum column {
     COL_TEMP,
 };
 
-static char letter_of(struct str state)
+static char letter_of(struct str state, bool warning)
 {
     static const struct {
         const char *state;
-        char letter;
-    } letters[] = {{"healthy", 'h'}, {"unhealthy", 'u'}, {"repairing", 'r'}, {"starting", 's'},
-                   {"pending", 'p'}, {"paused", 'a'},    {"unknown", 'k'}};
+        char plain;
+        char warning;
+    } letters[] = {{"healthy", 'h', 'H'},  {"unhealthy", 'u', 'U'}, {"repairing", 'r', 'R'},
+                   {"starting", 's', 'S'}, {"pending", 'p', 'P'},   {"paused", 'a', 'A'},
+                   {"unknown", 'k', 'K'}};
     for (size_t i = 0; i < COUNTOF(letters); i++) {
         if (str_eq_c(state, letters[i].state)) {
-            return letters[i].letter;
+            if (warning) {
+                return letters[i].warning;
+            }
+            return letters[i].plain;
         }
     }
     return 'k';
@@ -84,8 +88,7 @@ static void write_states(struct request *rq, struct enc *enc, const struct db_ro
 {
     char *letters = arena_alloc(rq->arena, (size_t)count + 1);
     for (int row = 0; row < count; row++) {
-        char letter = letter_of(db_text(rows, row, COL_STATE));
-        letters[row] = db_bool(rows, row, COL_WARNING) ? (char)toupper(letter) : letter;
+        letters[row] = letter_of(db_text(rows, row, COL_STATE), db_bool(rows, row, COL_WARNING));
     }
     letters[count] = '\0';
     enc_key(enc, "state");
@@ -98,20 +101,21 @@ static void write_places(struct request *rq, struct enc *enc, const struct db_ro
 {
     struct map *seen = map_new(NULL);
     int32_t *index = arena_alloc(rq->arena, ((size_t)count + 1) * sizeof *index);
-    uintptr_t places = 0;
+    int32_t places = 0;
     enc_key(enc, column == COL_RACK ? "rack" : "leaf");
     enc_obj(enc);
     enc_key(enc, "values");
     enc_arr(enc);
     for (int row = 0; row < count; row++) {
         struct str value = db_text(rows, row, (int)column);
-        uintptr_t place = (uintptr_t)map_get(seen, value);
-        if (place == 0) {
-            place = ++places;
-            map_put(seen, value, (void *)place);
+        int32_t *place = map_get(seen, value);
+        if (place == NULL) {
+            place = &index[row]; /* of the first node with this value */
+            *place = places++;
+            map_put(seen, value, place);
             enc_str(enc, value);
         }
-        index[row] = (int32_t)place - 1;
+        index[row] = *place;
     }
     enc_arr_end(enc);
     enc_key(enc, "index");

@@ -54,8 +54,10 @@ static enum err answer_session(struct request *rq, const struct db_rows *rows)
 
 static enum err on_link(struct request *rq, const struct db_rows *rows)
 {
-    struct entry *entry = (struct entry *)(uintptr_t)rq->in;
+    struct entry *entry = arena_alloc(rq->arena, sizeof *entry);
     struct db_args args = {0};
+    *entry = *(const struct entry *)rq->in;
+    rq->in = entry;
     if (db_rows_count(rows) == 0 || !db_uuid(rows, 0, db_rows_col(rows, "org_id"), &entry->org)) {
         return fail(rq, ERR_UNAUTHENTICATED,
                     "This link is used up or expired. Make a new one on the server: musterd "

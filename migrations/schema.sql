@@ -161,6 +161,26 @@ END $$;
 
 ALTER FUNCTION muster.sessions_end(person uuid, body text) OWNER TO muster_owner;
 
+-- Name: statistics_refresh(); Type: FUNCTION
+
+CREATE FUNCTION muster.statistics_refresh() RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+DECLARE t name; made integer := 0;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtext('muster.statistics_refresh')) THEN RETURN 0; END IF;
+  FOR t IN SELECT s.relname FROM pg_catalog.pg_stat_user_tables s JOIN pg_catalog.pg_class c ON c.oid = s.relid
+            WHERE s.schemaname = 'muster' AND c.relkind = 'r' AND NOT c.relispartition
+              AND s.n_live_tup > 200 + 2 * greatest(c.reltuples, 0) LOOP
+    EXECUTE format('ANALYZE muster.%I', t);
+    made := made + 1;
+  END LOOP;
+  RETURN made;
+END $$;
+
+ALTER FUNCTION muster.statistics_refresh() OWNER TO muster_owner;
+
 -- Name: access_grant; Type: TABLE
 
 CREATE TABLE muster.access_grant (
@@ -1880,6 +1900,11 @@ GRANT ALL ON FUNCTION muster.person_orgs(person uuid) TO muster_app;
 
 REVOKE ALL ON FUNCTION muster.sessions_end(person uuid, body text) FROM PUBLIC;
 GRANT ALL ON FUNCTION muster.sessions_end(person uuid, body text) TO muster_app;
+
+-- Name: FUNCTION statistics_refresh(); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.statistics_refresh() FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.statistics_refresh() TO muster_loop;
 
 -- Name: TABLE access_grant; Type: ACL
 

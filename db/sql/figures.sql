@@ -156,6 +156,12 @@ SELECT $1, n.cluster_id, now(), array_agg(n.id ORDER BY n.id), array_agg(n.state
  GROUP BY n.cluster_id
 ON CONFLICT (org_id, cluster_id, at) DO NOTHING;
 
+-- Plans that were made for small tables go as soon as these have grown.
+-- name: statistics_refresh
+-- role: loop
+-- scope: global
+SELECT statistics_refresh() AS made;
+
 -- name: partitions_make
 -- role: loop
 -- scope: global

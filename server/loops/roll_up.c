@@ -29,9 +29,15 @@ static enum err run(struct runner *runner, const struct uuid *org)
     return runner_exec(runner, SQL_HISTORY_SAMPLE, org, &history, NULL);
 }
 
+static enum err run_global(struct runner *runner)
+{
+    return runner_exec(runner, SQL_STATISTICS_REFRESH, NULL, NULL, NULL);
+}
+
 const struct runner_spec roll_up_loop = {
     .name = "roll_up",
     .topics = 0,
     .period_ms = period_ms,
     .run = run,
+    .run_global = run_global,
 };

@@ -28,6 +28,7 @@ SECURITY_DEFINER = {
     "person_orgs": {"muster_app"},
     "sessions_end": {"muster_app"},
     "partitions_make": {"muster_loop"},
+    "statistics_refresh": {"muster_loop"},
 }
 ORG_A = "0192aaaa-0000-7000-8000-00000000000a"
 ORG_B = "0192bbbb-0000-7000-8000-00000000000b"

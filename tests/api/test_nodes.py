@@ -265,6 +265,22 @@ def test_a_large_grid_is_small_on_the_wire(world):
     world.sql(f"DELETE FROM node_latest l USING node n WHERE n.id = l.node_id AND n.cluster_id = '{cluster}'; DELETE FROM node WHERE cluster_id = '{cluster}'")
 
 
+def test_a_cluster_that_grew_is_read_at_once(world):
+    """Plans made for an empty table would compare 4,000 nodes with each other: they go within seconds, not with autovacuum."""
+    cluster = world.cluster()
+    for _ in range(6):
+        world.api("GET", f"clusters/{cluster}/grid")
+    world.sql(f"""INSERT INTO node (org_id, id, cluster_id, name, slot, boot_id, ready_at, state, interval_seconds)
+                  SELECT '{world.org.id}', gen_random_uuid(), '{cluster}', 'g-' || i, i, '{cluster}', now(), 'healthy', 86400
+                    FROM generate_series(0, 3999) i;
+                  INSERT INTO node_latest (org_id, node_id, seen_at, boot_id, ready)
+                  SELECT org_id, id, now(), boot_id, true FROM node WHERE cluster_id = '{cluster}'""")
+    tuples = lambda: float(world.sql("SELECT reltuples FROM pg_class WHERE oid = 'muster.node_latest'::regclass"))
+    wait_for(lambda: tuples() >= 4000, 30)
+    assert world.api("GET", f"clusters/{cluster}/grid").json()["n"] == 4000
+    world.sql(f"DELETE FROM node_latest l USING node n WHERE n.id = l.node_id AND n.cluster_id = '{cluster}'; DELETE FROM node WHERE cluster_id = '{cluster}'")
+
+
 def test_a_fault_shows_in_the_list(world):
     agent = world.agent(world.cluster())
     agent.report_ok(streams=[stream(1, fault(1, "nic_mlx5", device="mlx5_0", severity="warning", node_fault=False))])

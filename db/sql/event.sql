@@ -103,8 +103,8 @@ WITH seen AS (
 SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.status WHEN a.seq IS NOT NULL THEN 201 WHEN cl.id IS NULL THEN 404
             ELSE 422 END AS status,
        CASE WHEN s.fingerprint <> $4 THEN 'idempotency_key_reused' END AS problem,
-       CASE WHEN s.status IS NULL AND a.seq IS NULL THEN '#/node_id' END AS pointer,
-       CASE WHEN s.status IS NULL AND a.seq IS NULL THEN 'It names no node of this cluster.' END AS detail,
+       CASE WHEN s.status IS NULL AND a.seq IS NULL AND cl.id IS NOT NULL THEN '#/node_id' END AS pointer,
+       CASE WHEN s.status IS NULL AND a.seq IS NULL AND cl.id IS NOT NULL THEN 'It names no node of this cluster.' END AS detail,
        s.status IS NOT NULL AS replayed,
        '/api/v1/events?after=' || coalesce(a.seq, (s.body::json->>'seq')::bigint) - 1 || '&limit=1' AS next,
        coalesce(row_to_json(a)::text, s.body) AS body

@@ -28,6 +28,11 @@ def test_adding_a_note(world):
     assert world.api("GET", answer.headers["location"]).json()["items"] == [event]
 
 
+def test_a_note_in_no_cluster_is_404_and_blames_no_field(world):
+    answer = world.api("POST", "clusters/0198f3c2-0000-7000-8000-000000000000/events", {"summary": "x"})
+    assert answer.status_code == 404 and "errors" not in answer.json()
+
+
 def test_a_note_names_a_node_of_the_cluster(world):
     check_refusals(world, "POST", f"clusters/{world.cluster()}/events", {"summary": "x", "node_id": world.node()}, ["#/node_id"])
     check_refusals(world, "POST", f"clusters/{world.cluster()}/events", {"summary": "", "node_id": "x"}, ["#/summary", "#/node_id"])

@@ -20,7 +20,8 @@ static bool read_one(struct arena *arena, const char *file, struct oidc_issuer *
         return false;
     }
     struct str kept = {arena_strndup(arena, text.ptr != NULL ? text.ptr : "", text.len), text.len};
-    enum err err = oidc_issuer_read(arena, kept, STR(""), true, ret, &errors, &detail);
+    struct oidc_issuer_source source = {kept, STR(""), true};
+    enum err err = oidc_issuer_read(arena, &source, ret, &errors, &detail);
     for (size_t i = 0; i < errors.count; i++) {
         (void)fprintf(stderr, "muster: %s: %s: %s\n", file, errors.items[i].pointer,
                       errors.items[i].detail);

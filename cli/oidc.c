@@ -112,6 +112,27 @@ static void print_texts(struct enc *enc, const char *key, const struct str *item
     enc_arr_end(enc);
 }
 
+/* Values of one key stand together. */
+static void print_extra(struct enc *enc, const struct oidc_verdict *verdict)
+{
+    enc_key(enc, "extra");
+    enc_obj(enc);
+    for (size_t i = 0; i < verdict->extra_count; i++) {
+        struct str key = verdict->extra[i].name;
+        bool same = i > 0 && str_eq(verdict->extra[i - 1].name, key);
+        if (!same && i > 0) {
+            enc_arr_end(enc);
+        }
+        if (!same) {
+            enc_key_str(enc, key);
+            enc_arr(enc);
+        }
+        enc_str(enc, verdict->extra[i].value);
+    }
+    enc_arr_end(enc);
+    enc_obj_end(enc);
+}
+
 static void print_valid(struct enc *enc, const struct oidc_verdict *verdict)
 {
     enc_key(enc, "username");
@@ -126,21 +147,7 @@ static void print_valid(struct enc *enc, const struct oidc_verdict *verdict)
         enc_str(enc, verdict->uid);
     }
     if (verdict->extra_count > 0) {
-        enc_key(enc, "extra");
-        enc_obj(enc);
-        for (size_t i = 0; i < verdict->extra_count; i++) {
-            struct str key = verdict->extra[i].name;
-            if (i == 0 || !str_eq(verdict->extra[i - 1].name, key)) {
-                if (i > 0) {
-                    enc_arr_end(enc);
-                }
-                enc_key_str(enc, key);
-                enc_arr(enc);
-            }
-            enc_str(enc, verdict->extra[i].value);
-        }
-        enc_arr_end(enc);
-        enc_obj_end(enc);
+        print_extra(enc, verdict);
     }
 }
 
@@ -233,8 +240,8 @@ static bool read_issuer(struct arena *arena, const struct options *options, stru
     if (dumped != NULL && str_trim(text).ptr[0] != '{') {
         text = str_of(arena_strndup(arena, dumped, strlen(dumped)));
     }
-    enum err err = oidc_issuer_read(arena, text, str_of(options->client_id), options->allow_private,
-                                    ret, &errors, &detail);
+    struct oidc_issuer_source source = {text, str_of(options->client_id), options->allow_private};
+    enum err err = oidc_issuer_read(arena, &source, ret, &errors, &detail);
     for (size_t i = 0; i < errors.count; i++) {
         (void)fprintf(stderr, "muster: %s: %s: %s\n", options->config, errors.items[i].pointer,
                       errors.items[i].detail);

@@ -1,7 +1,7 @@
 /* The signature algorithms that are ever accepted, one row each. */
 #include "oidc/alg.h"
 
-#define ALG_ROW(sym, name, kty, crv, hash, pss) [sym] = {name, kty, crv, hash, pss},
+#define ALG_ROW(sym, name, kty, crv, hash, pss) [sym] = {name, crv, hash, kty, pss},
 const struct jose_alg_info jose_algs[JOSE_ALG_COUNT] = {JOSE_ALG_TABLE(ALG_ROW)};
 #undef ALG_ROW
 

@@ -32,9 +32,9 @@ enum jose_alg { JOSE_ALG_TABLE(JOSE_ALG_ENUM) JOSE_ALG_COUNT };
 
 struct jose_alg_info {
     const char *name;
-    enum jose_kty kty;
     const char *crv;
     const char *hash;
+    enum jose_kty kty;
     bool pss;
 };
 

@@ -55,7 +55,7 @@ static bool find_item(struct cel_run *run, const struct cel_value *value,
 static bool eval_item(struct cel_run *run, const struct cel_node *node, const struct scope *scope,
                       const struct cel_value *key, struct cel_value *ret)
 {
-    struct cel_value value;
+    struct cel_value value = {0};
     const struct cel_value *item = NULL;
     bool optional = node->op == CEL_OP_OPT_SELECT || node->op == CEL_OP_OPT_INDEX;
 
@@ -92,7 +92,7 @@ static bool eval_item(struct cel_run *run, const struct cel_node *node, const st
 static bool eval_index(struct cel_run *run, const struct cel_node *node, const struct scope *scope,
                        struct cel_value *ret)
 {
-    struct cel_value key;
+    struct cel_value key = {0};
     return eval(run, node->args[1], scope, &key) && eval_item(run, node, scope, &key, ret);
 }
 
@@ -117,7 +117,7 @@ static bool eval_logic(struct cel_run *run, const struct cel_node *node, const s
     bool decides = node->op == CEL_OP_OR;
     bool failed = false;
     for (size_t i = 0; i < 2; i++) {
-        struct cel_value side;
+        struct cel_value side = {0};
         bool good = eval(run, node->args[i], scope, &side);
         if (good && side.kind != CEL_BOOL) {
             good = cel_fail(run, "&& and || want bool");
@@ -254,8 +254,8 @@ static bool is_in(struct cel_run *run, const struct cel_value *item, const struc
 static bool eval_binary(struct cel_run *run, const struct cel_node *node, const struct scope *scope,
                         struct cel_value *ret)
 {
-    struct cel_value a;
-    struct cel_value b;
+    struct cel_value a = {0};
+    struct cel_value b = {0};
     if (!eval(run, node->args[0], scope, &a) || !eval(run, node->args[1], scope, &b)) {
         return false;
     }
@@ -291,7 +291,7 @@ static bool eval_unary(struct cel_run *run, const struct cel_node *node, const s
 static bool eval_cond(struct cel_run *run, const struct cel_node *node, const struct scope *scope,
                       struct cel_value *ret)
 {
-    struct cel_value condition;
+    struct cel_value condition = {0};
     if (!eval(run, node->args[0], scope, &condition)) {
         return false;
     }
@@ -346,7 +346,7 @@ struct folding {
 static bool fold_item(struct cel_run *run, const struct cel_node *node, const struct scope *scope,
                       struct folding *folding, bool *ret_done)
 {
-    struct cel_value body;
+    struct cel_value body = {0};
     struct cel_value condition = cel_bool(true);
     if (node->arg_count == 3 &&
         (!eval(run, node->args[2], scope, &condition) || condition.kind != CEL_BOOL)) {
@@ -379,7 +379,7 @@ static bool fold_item(struct cel_run *run, const struct cel_node *node, const st
 static bool eval_comprehension(struct cel_run *run, const struct cel_node *node,
                                const struct scope *outer, struct cel_value *ret)
 {
-    struct cel_value range;
+    struct cel_value range = {0};
     struct folding folding = {0};
     bool done = false;
     if (!eval(run, node->args[0], outer, &range)) {

@@ -386,7 +386,7 @@ static const struct cel_type *call_result(const struct cel_function *row,
 
 static const struct cel_type *check_call(struct checker *checker, struct cel_node *node)
 {
-    const struct cel_type *types[CEL_ARGS_MAX];
+    const struct cel_type *types[CEL_ARGS_MAX] = {&cel_type_dyn};
     bool named = false;
     for (size_t i = 0; i < cel_functions_count; i++) {
         named = named || str_eq_c(node->name, cel_functions[i].name);

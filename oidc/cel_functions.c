@@ -64,7 +64,10 @@ static bool change_case(struct cel_run *run, const struct cel_value *args, char 
     }
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
-        copy[i] = c >= first && c < first + 26 ? (char)(c ^ 0x20) : c;
+        if (c >= first && c < first + 26) {
+            c = (char)(c ^ 0x20);
+        }
+        copy[i] = c;
     }
     *ret = cel_text((struct str){copy, text.len});
     return true;

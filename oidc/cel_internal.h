@@ -100,7 +100,7 @@ bool cel_fail(struct cel_run *run, const char *error); /* always false */
 bool cel_equal(struct cel_run *run, const struct cel_value *a, const struct cel_value *b);
 struct cel_value cel_bool(bool flag);
 bool cel_is_number(const struct cel_value *value);
-double cel_real(const struct cel_value *number);
+double cel_real(const struct cel_value *value);
 /* The value under a key of a map; NULL when there is none. */
 const struct cel_value *cel_map_find(const struct cel_value *map, struct str key);
 

@@ -47,7 +47,10 @@ static bool is_digit(char c)
 
 static char peek_at(const struct parser *parser, size_t pos)
 {
-    return pos < parser->text.len ? parser->text.ptr[pos] : '\0';
+    if (pos >= parser->text.len) {
+        return '\0';
+    }
+    return parser->text.ptr[pos];
 }
 
 static void skip_space(struct parser *parser)
@@ -257,7 +260,7 @@ static struct cel_node *make_node(struct parser *parser, enum cel_op op, size_t 
     node->op = op;
     node->at = parser->token.at;
     node->arg_count = arg_count;
-    node->args = arena_zalloc(parser->arena, (arg_count + 1) * sizeof(*node->args));
+    node->args = arena_zalloc(parser->arena, (arg_count + 1) * sizeof(void *));
     return node;
 }
 
@@ -269,11 +272,11 @@ static struct cel_node **parse_items(struct parser *parser, const char *close, b
 {
     size_t cap = 8;
     size_t count = 0;
-    struct cel_node **items = arena_alloc(parser->arena, cap * sizeof(*items));
+    struct cel_node **items = arena_alloc(parser->arena, cap * sizeof(void *));
     while (!is_punct(parser, close)) {
         if (count + 2 > cap) {
-            struct cel_node **more = arena_alloc(parser->arena, 2 * cap * sizeof(*items));
-            memcpy(more, items, count * sizeof(*items));
+            struct cel_node **more = arena_alloc(parser->arena, 2 * cap * sizeof(void *));
+            memcpy(more, items, count * sizeof(void *));
             items = more;
             cap *= 2;
         }
@@ -349,7 +352,7 @@ static struct cel_node *parse_call(struct parser *parser, struct str name, struc
         node->name = name;
         node->receiver = target != NULL;
         node->args[0] = target;
-        memcpy(node->args + first, args, count * sizeof(*args));
+        memcpy(node->args + first, args, count * sizeof(void *));
     }
     return node;
 }

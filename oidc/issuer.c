@@ -45,7 +45,7 @@ const char *oidc_issuer_not_run(const struct oidc_issuer *issuer)
 /* Scheme, "://", then the host with a port up to the path. */
 static struct str authority_of(struct str url)
 {
-    ptrdiff_t begin = str_find(url, STR("://"), 0);
+    ptrdiff_t begin = url.ptr != NULL ? str_find(url, STR("://"), 0) : -1;
     if (begin < 0) {
         return (struct str){NULL, 0};
     }
@@ -65,7 +65,7 @@ static struct str host_of(struct str url)
     if (at >= 0) {
         host = (struct str){host.ptr + at + 1, host.len - (size_t)at - 1};
     }
-    if (host.len > 0 && host.ptr[0] == '[') {
+    if (str_starts(host, STR("["))) {
         ptrdiff_t end = str_find(host, STR("]"), 0);
         return end > 0 ? (struct str){host.ptr + 1, (size_t)end - 1} : (struct str){NULL, 0};
     }
@@ -102,7 +102,7 @@ bool oidc_url_is_private(struct str url)
     char text[INET6_ADDRSTRLEN] = "";
     struct sockaddr_in in4 = {.sin_family = AF_INET};
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
-    if (host.len == 0 || host.len >= sizeof(text)) {
+    if (host.ptr == NULL || host.len == 0 || host.len >= sizeof(text)) {
         return false;
     }
     memcpy(text, host.ptr, host.len);
@@ -128,10 +128,12 @@ bool oidc_path_parse(struct str text, struct oidc_mapping *ret)
             return false;
         }
         if (text.ptr[pos] == '[') {
-            char quote = pos + 1 < text.len ? text.ptr[pos + 1] : '\0';
-            const char close[] = {quote, ']'};
-            ptrdiff_t found = str_find(text, (struct str){close, 2}, pos + 2);
-            if ((quote != '"' && quote != '\'') || found < 0) {
+            if (pos + 1 >= text.len || (text.ptr[pos + 1] != '"' && text.ptr[pos + 1] != '\'')) {
+                return false;
+            }
+            struct str close = text.ptr[pos + 1] == '"' ? STR("\"]") : STR("']");
+            ptrdiff_t found = str_find(text, close, pos + 2);
+            if (found < 0) {
                 return false;
             }
             begin = pos + 2;
@@ -409,18 +411,18 @@ static void read_audiences(struct reading *reading, struct str client_id)
     }
 }
 
-enum err oidc_issuer_read(struct arena *arena, struct str text, struct str client_id,
-                          bool allow_private, struct oidc_issuer *ret, struct decode_errors *errors,
+enum err oidc_issuer_read(struct arena *arena, const struct oidc_issuer_source *source,
+                          struct oidc_issuer *ret, struct decode_errors *errors,
                           const char **ret_detail)
 {
     struct issuer_body body = {0};
     struct reading reading = {arena, errors, &body, ret};
     oidc_issuer_init(ret);
-    if (text.len > OIDC_CONFIG_MAX_BYTES) {
+    if (source->text.len > OIDC_CONFIG_MAX_BYTES) {
         *ret_detail = "An issuer has at most 64 KiB.";
         return ERR_TOO_LARGE;
     }
-    enum err err = decode_body(arena, text, issuer_fields, &body, errors, ret_detail);
+    enum err err = decode_body(arena, source->text, issuer_fields, &body, errors, ret_detail);
     if (err != ERR_NONE) {
         return err;
     }
@@ -428,8 +430,8 @@ enum err oidc_issuer_read(struct arena *arena, struct str text, struct str clien
     ret->ca_certificate = body.ca_certificate;
     ret->leeway_s = body.has_leeway ? body.leeway_s : OIDC_LEEWAY_S;
     ret->max_lifetime_s = body.has_lifetime ? body.max_lifetime_s : OIDC_LIFETIME_S;
-    read_url(&reading, allow_private);
-    read_audiences(&reading, client_id);
+    read_url(&reading, source->allow_private);
+    read_audiences(&reading, source->client_id);
     read_mappings(&reading);
     read_required(&reading);
     read_tenants(&reading);

@@ -49,7 +49,6 @@ struct oidc_issuer {
     struct str url;
     struct str_list audiences;
     struct str client_id; /* the client that logs people in; empty = any of the audiences */
-    unsigned algs;        /* JOSE_ALG_BIT of each; see oidc/alg.h */
     int64_t leeway_s;     /* 0 to 60 */
     int64_t max_lifetime_s;
     struct str discovery_url;  /* may be empty */
@@ -61,13 +60,14 @@ struct oidc_issuer {
     size_t required_count;
     struct str_list entra_tenants;   /* not empty: iss follows Entra's template */
     struct str_list allowed_domains; /* not empty: the email's domain must be one of them */
-    unsigned quirks;                 /* enum oidc_quirk */
     struct oidc_rule *claim_rules;   /* from here on only from an AuthenticationConfiguration */
     size_t claim_rule_count;
     struct oidc_rule *user_rules;
     size_t user_rule_count;
     struct oidc_extra *extra;
     size_t extra_count;
+    unsigned algs;       /* JOSE_ALG_BIT of each; see oidc/alg.h */
+    unsigned quirks;     /* enum oidc_quirk */
     bool for_kubernetes; /* warn where kube-apiserver would decide otherwise */
 };
 
@@ -78,13 +78,16 @@ void oidc_issuer_init(struct oidc_issuer *issuer);
  */
 const char *oidc_issuer_not_run(const struct oidc_issuer *issuer);
 
-/*
- * Reads an issuer as the API takes it (docs/oidc.md lists the fields): a JSON object of at most
- * 64 KiB. client_id, which may be empty, stands in for missing audiences. Private literal addresses
- * are refused unless allow_private. Returns as decode_body does; texts live in the arena.
- */
-enum err oidc_issuer_read(struct arena *arena, struct str text, struct str client_id,
-                          bool allow_private, struct oidc_issuer *ret, struct decode_errors *errors,
+struct oidc_issuer_source {
+    struct str text;      /* a JSON object of at most 64 KiB; must outlive the call only */
+    struct str client_id; /* goes before the text's, and stands in for missing audiences */
+    bool allow_private;   /* private literal addresses are refused otherwise */
+};
+
+/* Reads an issuer as the API takes it (docs/oidc.md lists the fields). Returns as decode_body does;
+ * client_id must outlive *ret, other texts live in the arena. */
+enum err oidc_issuer_read(struct arena *arena, const struct oidc_issuer_source *source,
+                          struct oidc_issuer *ret, struct decode_errors *errors,
                           const char **ret_detail) MUST_CHECK;
 
 /*

@@ -35,8 +35,9 @@ const char *jose_quote(struct arena *arena, struct str text)
         bool plain = step > 0 && jose_text_is_plain((struct str){rest.ptr, step});
         step = step == 0 ? 1 : step;
         if (len + step > QUOTE_MAX) {
-            memcpy(copy + len, "...", 3);
-            len += 3;
+            copy[len++] = '.';
+            copy[len++] = '.';
+            copy[len++] = '.';
             break;
         }
         if (plain) {

@@ -235,7 +235,7 @@ static bool read_party(const struct opening *opening, const char *name, struct s
 }
 
 /* RFC 7518 4.6.2: the single-step KDF of NIST SP 800-56A with SHA-256. */
-static bool derive_key(const struct opening *opening, const uint8_t *secret, size_t secret_len,
+static bool derive_key(const struct opening *opening, uint8_t *secret, size_t secret_len,
                        uint8_t *key, size_t key_len)
 {
     char buf[OTHER_MAX];
@@ -254,8 +254,7 @@ static bool derive_key(const struct opening *opening, const uint8_t *secret, siz
     char digest[] = "SHA256";
     OSSL_PARAM params[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
-        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SECRET, (void *)(uintptr_t)secret,
-                                          secret_len),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SECRET, secret, secret_len),
         OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, buf, other.len),
         OSSL_PARAM_construct_end(),
     };

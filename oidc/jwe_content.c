@@ -51,7 +51,7 @@ static bool decrypt_gcm(const EVP_CIPHER *cipher, const uint8_t *cek,
         EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_SET_TAG, GCM_TAG, tag) == 1 &&
         EVP_DecryptFinal_ex(ctx, out + len, &rest) == 1;
     EVP_CIPHER_CTX_free(ctx);
-    *ret_len = good ? (size_t)(len + rest) : 0;
+    *ret_len = good ? (size_t)len + (size_t)rest : 0;
     return good;
 }
 
@@ -104,7 +104,7 @@ static bool decrypt_cbc(const struct jwe_enc *enc, const EVP_CIPHER *cipher, con
                           (int)sealed->ciphertext.len) == 1 &&
         EVP_DecryptFinal_ex(ctx, out + len, &rest) == 1;
     EVP_CIPHER_CTX_free(ctx);
-    *ret_len = good ? (size_t)(len + rest) : 0;
+    *ret_len = good ? (size_t)len + (size_t)rest : 0;
     return good;
 }
 
@@ -140,7 +140,8 @@ bool jwe_unwrap(const uint8_t *kek, size_t kek_len, struct str wrapped, uint8_t 
         EVP_CIPHER_CTX_set_flags(ctx, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW);
         good = EVP_DecryptInit_ex(ctx, cipher, NULL, kek, NULL) == 1 &&
                EVP_DecryptUpdate(ctx, out, &len, bytes_of(wrapped), (int)wrapped.len) == 1 &&
-               EVP_DecryptFinal_ex(ctx, out + len, &rest) == 1 && (size_t)(len + rest) == cek_len;
+               EVP_DecryptFinal_ex(ctx, out + len, &rest) == 1 &&
+               (size_t)len + (size_t)rest == cek_len;
     }
     EVP_CIPHER_CTX_free(ctx);
     EVP_CIPHER_free(cipher);

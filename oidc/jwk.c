@@ -67,7 +67,7 @@ struct jwk_set *jwk_set_parse(struct str text, const char **ret_error)
         *ret_error = "The key set has more than 1 MiB.";
         return NULL;
     }
-    struct arena *arena = arena_new(8 * JWK_SET_MAX_BYTES);
+    struct arena *arena = arena_new((size_t)8 * JWK_SET_MAX_BYTES);
     json_t *root = jose_read_object(arena, text, &why);
     const json_t *list = json_object_get(root, "keys");
     if (!json_is_array(list)) {

@@ -25,7 +25,8 @@ static const char *read_issuer(const char *text, struct oidc_issuer *ret)
     static struct decode_errors errors;
     const char *detail = NULL;
     errors = (struct decode_errors){0};
-    enum err err = oidc_issuer_read(arena, str_of(text), STR(""), false, ret, &errors, &detail);
+    struct oidc_issuer_source source = {.text = str_of(text)};
+    enum err err = oidc_issuer_read(arena, &source, ret, &errors, &detail);
     if (err == ERR_NONE) {
         return "";
     }

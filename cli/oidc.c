@@ -205,7 +205,9 @@ static bool read_authn(struct arena *arena, const struct options *options, const
                        struct oidc_issuer **ret_issuers, size_t *ret_count)
 {
     struct authn_config config;
-    if (!authn_config_read(arena, root, STR(""), &config)) {
+    /* What loads and then refuses every login is used: the verdict says why. */
+    if (!authn_config_read(arena, root, STR(""), &config) &&
+        config.error_count > config.own_count) {
         return show_problems(options->config, &config);
     }
     for (size_t i = 0; i < config.issuer_count; i++) {

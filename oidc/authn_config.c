@@ -27,6 +27,14 @@ static void complain(struct judging *judging, const char *field, const char *cod
                 message);
 }
 
+/* What kube-apiserver would load although no login could succeed. */
+static void complain_own(struct judging *judging, const char *field, const char *message)
+{
+    size_t before = judging->config->error_count;
+    complain(judging, field, "invalid", message);
+    judging->config->own_count += judging->config->error_count - before;
+}
+
 static void warn(struct judging *judging, const char *field, const char *message)
 {
     struct authn_config *config = judging->config;
@@ -85,9 +93,9 @@ static const struct cel *compile_name(struct judging *judging, struct str text, 
     enum cel_kind item = cel_item_type(cel);
     bool listed = list && kind == CEL_LIST && (item == CEL_STRING || is_open(item));
     if (!listed && kind != CEL_STRING && !is_open(kind)) {
-        complain(judging, field, "invalid",
-                 list ? "must evaluate to a text or a list of texts: no login would succeed"
-                      : "must evaluate to a text: no login would succeed");
+        complain_own(judging, field,
+                     list ? "must evaluate to a text or a list of texts: no login would succeed"
+                          : "must evaluate to a text: no login would succeed");
     }
     return cel;
 }
@@ -111,9 +119,9 @@ static void judge_url(struct judging *judging, struct str url)
                                  judging->path));
     }
     if (oidc_issuer_is_template(url)) {
-        complain(judging, "issuer.url", "invalid",
-                 "URL stands for several tenants of Entra and is the iss of no token: name one "
-                 "tenant");
+        complain_own(judging, "issuer.url",
+                     "URL stands for several tenants of Entra and is the iss of no token: name one "
+                     "tenant");
     }
     for (size_t i = 0; i < judging->document->jwt_count; i++) {
         const struct str other = judging->document->jwt[i].issuer.url;

@@ -23,6 +23,7 @@ struct authn_config {
     size_t issuer_count;
     struct authn_problem errors[AUTHN_PROBLEMS_MAX];
     size_t error_count;
+    size_t own_count; /* of them, those that kube-apiserver does not make: it would load the file */
     struct authn_problem warnings[AUTHN_PROBLEMS_MAX]; /* accepted, but unwise */
     size_t warning_count;
 };

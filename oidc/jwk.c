@@ -93,22 +93,25 @@ struct jwk_set *jwk_set_parse(struct str text, const char **ret_error)
     return set;
 }
 
-/* Says which key was left out when that explains why none was found. */
-static const char *explain_missing(const struct jwk_set *set, const struct jws *jws,
-                                   struct arena *arena)
+/* No key was found: says which one was left out when that explains it. */
+static enum oidc_reason explain_missing(const struct jwk_set *set, const struct jws *jws,
+                                        struct arena *arena, const char **ret_detail)
 {
     const char *kid = jose_quote(arena, jws->kid);
-    for (size_t i = 0; jws->has_kid && i < set->skipped_count; i++) {
+    for (size_t i = 0; i < set->skipped_count; i++) {
         const struct jwk_skipped *skipped = &set->skipped[i];
-        if (str_eq(skipped->kid, jws->kid)) {
-            return arena_printf(arena, "The key \"%s\" is in the set but is not used (%s): %s", kid,
-                                jwk_skip_word(skipped->skip), skipped->detail);
+        bool forgeable = skipped->skip == JWK_SKIP_FORGEABLE;
+        if (jws->has_kid ? str_eq(skipped->kid, jws->kid) : forgeable) {
+            *ret_detail = arena_printf(
+                arena, "The key \"%s\" is in the set but is not used (%s): %s",
+                jose_quote(arena, skipped->kid), jwk_skip_word(skipped->skip), skipped->detail);
+            return forgeable ? OIDC_WEAK_KEY : OIDC_KEY_NOT_FOUND;
         }
     }
-    if (jws->has_kid) {
-        return arena_printf(arena, "The set has no key \"%s\".", kid);
-    }
-    return "The header names no key, and no usable key of the set fits the algorithm.";
+    *ret_detail = jws->has_kid
+                      ? arena_printf(arena, "The set has no key \"%s\".", kid)
+                      : "The header names no key, and no usable key of the set fits the algorithm.";
+    return OIDC_KEY_NOT_FOUND;
 }
 
 enum oidc_reason jwk_set_verify(const struct jwk_set *set, const struct jws *jws, unsigned allowed,
@@ -137,8 +140,7 @@ enum oidc_reason jwk_set_verify(const struct jwk_set *set, const struct jws *jws
         }
     }
     if (!found) {
-        *ret_detail = explain_missing(set, jws, arena);
-        return OIDC_KEY_NOT_FOUND;
+        return explain_missing(set, jws, arena, ret_detail);
     }
     if (tries == 0) {
         *ret_detail = arena_printf(arena, "The key \"%s\" is not meant for %s.",

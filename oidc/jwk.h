@@ -14,7 +14,8 @@
 #define JWK_SET_MAX_BYTES (1U << 20)
 #define JWK_SET_MAX_KEYS 128
 
-/* X(symbol, word): why a key of a set is not used; the word is a metric's label too. */
+/* X(symbol, word): why a key of a set is not used; the word is a metric's label too. A short key is
+ * weak; one that lets anybody sign (exponent 1, ROCA, a point off its curve) is forgeable. */
 #define JWK_SKIP_TABLE(X)                \
     X(JWK_SKIP_NOT_OBJECT, "not_object") \
     X(JWK_SKIP_KTY, "kty")               \
@@ -24,6 +25,7 @@
     X(JWK_SKIP_ALG, "alg")               \
     X(JWK_SKIP_SECRET, "secret")         \
     X(JWK_SKIP_WEAK, "weak_key")         \
+    X(JWK_SKIP_FORGEABLE, "weak_key")    \
     X(JWK_SKIP_MALFORMED, "malformed")   \
     X(JWK_SKIP_TOO_MANY, "too_many")
 
@@ -72,8 +74,9 @@ void jwk_set_freep(struct jwk_set **set);
 /*
  * Checks the signature with the key whose kid the header names, or without a kid with each key that
  * fits the algorithm (at most 16 tries). `allowed` holds the issuer's algorithms as bits.
- * Refusals: alg_not_allowed, key_not_found, alg_key_mismatch, bad_signature; the sentence in
- * *ret_detail (in the arena) names the key that was left out, where there is one.
+ * Refusals: alg_not_allowed, key_not_found, alg_key_mismatch, bad_signature, and weak_key when the
+ * key that would have been used is forgeable; the sentence in *ret_detail (in the arena) names the
+ * key that was left out, where there is one.
  */
 enum oidc_reason jwk_set_verify(const struct jwk_set *set, const struct jws *jws, unsigned allowed,
                                 struct arena *arena, const char **ret_detail) MUST_CHECK;

@@ -62,11 +62,11 @@ static enum jwk_skip judge_rsa(const BIGNUM *n, const BIGNUM *e, struct arena *a
     }
     if (!BN_is_odd(e) || BN_is_one(e)) {
         *ret_detail = "The RSA exponent must be odd and at least 3.";
-        return JWK_SKIP_WEAK;
+        return JWK_SKIP_FORGEABLE;
     }
     if (has_small_factor(n) || is_roca(n)) {
         *ret_detail = "The modulus has a small factor or a broken generator's mark (ROCA).";
-        return JWK_SKIP_WEAK;
+        return JWK_SKIP_FORGEABLE;
     }
     return JWK_SKIP_NONE;
 }
@@ -94,7 +94,7 @@ static enum jwk_skip import_rsa(struct arena *arena, const json_t *item, struct 
         ret->pkey = jwk_build_key("RSA", builder, EVP_PKEY_PUBLIC_KEY);
         if (ret->pkey == NULL) {
             *ret_detail = "OpenSSL does not take it as an RSA key.";
-            skip = JWK_SKIP_WEAK;
+            skip = JWK_SKIP_FORGEABLE;
         }
     }
     OSSL_PARAM_BLD_free(builder);
@@ -120,7 +120,7 @@ static enum jwk_skip import_ec(const json_t *item, struct str crv, struct jwk *r
         ret->pkey = jwk_build_key("EC", builder, EVP_PKEY_PUBLIC_KEY);
         if (ret->pkey == NULL) {
             *ret_detail = "The point is not on the curve.";
-            skip = JWK_SKIP_WEAK;
+            skip = JWK_SKIP_FORGEABLE;
         }
     }
     OSSL_PARAM_BLD_free(builder);

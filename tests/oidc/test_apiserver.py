@@ -269,3 +269,16 @@ def test_user_rules_uid_and_extra(keys, check):
     assert verdict["uid"] == "o" and verdict["extra"] == {"example.org/tenant": ["t"], "example.org/roles": ["a", "b"]}
     verdict = check(conf, [key.jwk()], jose.make(key, {"alg": "RS256", "kid": "k1"}, {**good, "roles": ["a"]}))
     assert (verdict["reason"], verdict["detail"]) == ("username_invalid", "no roles")
+
+
+def test_a_file_that_would_load_and_refuse_all_is_shown_refusing(keys, check):
+    key = keys()
+    tenant = "11111111-1111-1111-1111-111111111111"
+    token = lambda iss: jose.make(key, {"alg": "RS256", "kid": "k1"}, {"iss": iss, "sub": "u", "aud": "kubectl", "exp": NOW + 60, "tid": tenant})
+    conf = configuration("sub")
+    conf["jwt"][0]["issuer"]["url"] = "https://login.microsoftonline.com/common/v2.0"
+    verdict = check(conf, [key.jwk()], token(f"https://login.microsoftonline.com/{tenant}/v2.0"))
+    assert verdict["reason"] == "iss_mismatch"
+    conf = configuration("sub")
+    conf["jwt"][0]["claimMappings"]["username"] = {"expression": "1 == 1"}
+    assert check(conf, [key.jwk()], token(ISSUER))["reason"] == "username_invalid"

@@ -156,8 +156,10 @@ def test_rsa_1024_key(bench):
 
 
 def test_rsa_exponent_1(bench):
-    verdict = bench.refused("key_not_found", claims(), jwks=[bench.key.jwk(e="AQ")])
+    verdict = bench.refused("weak_key", claims(), jwks=[bench.key.jwk(e="AQ")])
     assert verdict["keys_skipped"][0]["reason"] == "weak_key"
+    bench.refused("weak_key", None, token=jose.make(bench.key, {"alg": "RS256"}, claims()), jwks=[bench.key.jwk(e="AQ")])
+    bench.valid(claims(), jwks=[bench.keys(kid="k2").jwk(e="AQ"), bench.key.jwk()])
 
 
 def test_jwks_unsupported_curve_poisons_set(bench):

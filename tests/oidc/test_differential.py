@@ -25,7 +25,7 @@ def differs(name, row, verdict):
         return "extensions that must be understood"
     if verdict["ours"] in ("key_not_found", "alg_key_mismatch") and any("use" in k or "key_ops" in k or "alg" in k for k in keys):
         return "what the key says it is for"
-    if verdict["ours"] == "key_not_found" and name in ("RSA 1024", "exponent 1"):
+    if verdict["ours"] in ("key_not_found", "weak_key") and name in ("RSA 1024", "exponent 1"):
         return "weak keys"
     if verdict["ours"] == "alg_not_allowed" and json.loads(jose.unb64(head)).get("alg") == "HS256":
         return "symmetric keys"

@@ -75,12 +75,12 @@ Test(oidc_jwk, a_key_that_cannot_be_used_is_left_out_with_its_reason)
     }
 }
 
-Test(oidc_jwk, a_point_off_its_curve_is_weak)
+Test(oidc_jwk, a_point_off_its_curve_is_forgeable)
 {
     struct jwk_set *set = parse("{\"kty\":\"EC\",\"crv\":\"P-256\","
                                 "\"x\":\"axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY\","
                                 "\"y\":\"T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfY\"}");
-    cr_assert_eq(set->skipped[0].skip, JWK_SKIP_WEAK);
+    cr_assert_eq(set->skipped[0].skip, JWK_SKIP_FORGEABLE);
     jwk_set_free(set);
 }
 

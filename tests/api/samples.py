@@ -3,6 +3,7 @@
 Each is a function of a World that makes what the request needs and gives {path, json, headers, query, token}.
 """
 import secrets
+import urllib.parse
 import uuid
 
 from agent import Agent, b64, join_token
@@ -162,6 +163,7 @@ def send(world, route, sample, token=None, **changes):
         token = sample.get("token")
     options = {"params": sample["query"]} if sample.get("query") else {}
     if route["operation"] == "event_stream":
+        path += "?" + urllib.parse.urlencode(sample.get("query") or {})
         return begin_stream(world, path, world.org.token if token is None else token, sample.get("headers"))
     return world.server.api(route["method"], path, sample.get("json"), token=world.org.token if token is None else token,
                             headers=sample.get("headers"), **options)

@@ -46,7 +46,7 @@ struct field {
     int64_t min;
     int64_t max; /* 0 = the type's own default: 255 bytes, INT64_MAX, 100 items, 16 KiB */
     const char *const *names; /* NULL-terminated */
-    size_t null_offset; /* offsetof of a bool set when the field was null; 0 = none */
+    size_t null_offset;       /* offsetof of a bool set when the field was null; 0 = none */
 };
 
 struct field_error {

@@ -156,7 +156,8 @@ enum err db_exec_all(struct db_conn *conn, struct db_unit *units, size_t count)
     struct failure failure = run_units(conn->link, units, count, deadline_us);
     if (failure.err != ERR_NONE && failure.retry != RETRY_NEVER) {
         if (failure.retry == RETRY_ONCE) {
-            /* The other side of a deadlock must get what it waits for first, or the two meet again. */
+            /* The other side of a deadlock must get what it waits for first, or the two meet again.
+             */
             (void)poll(NULL, 0, RETRY_PAUSE_MS);
         }
         failure = run_units(conn->link, units, count, deadline_us);

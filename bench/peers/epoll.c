@@ -1,4 +1,4 @@
-/* The least that can answer GET over keep-alive: one thread, one epoll, a fixed answer; what /healthz is measured against. */
+/* The least that answers GET over keep-alive: what /healthz is measured against. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -8,9 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 #define EVENTS 512
 
-static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n";
+static const char answer[] =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n";
 
 static int listen_on(int port)
 {
@@ -20,7 +23,8 @@ static int listen_on(int port)
                                   .sin_port = htons((unsigned short)port),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(fd, 1024) != 0) {
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+        listen(fd, 1024) != 0) {
         perror("epoll peer");
         exit(1);
     }
@@ -41,8 +45,11 @@ static void serve(int fd)
 
 int main(int argc, char **argv)
 {
-    int port = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 8999;
-    int listener = listen_on(port);
+    uint64_t port = 8999;
+    if (argc > 1 && !str_parse_u64(str_of(argv[1]), 1, 65535, &port)) {
+        return 2;
+    }
+    int listener = listen_on((int)port);
     int epoll = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = listener};
     (void)epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event);

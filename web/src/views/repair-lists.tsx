@@ -66,7 +66,7 @@ function WaitingRows({ rows, names }: { rows: Repair[]; names: ClusterNames }) {
         columns={[
           { key: "what", head: "Repair", class: "two nw", cell: (repair) => <Name repair={repair} mark /> },
           ...clusterColumn(names),
-          { key: "why", head: "Why", class: "two t2", cell: why },
+          { key: "why", head: "Why", class: "two t2 whyshort", cell: why },
           { key: "touches", head: "What it touches", class: "two t2", cell: (repair) => <Touched repair={repair} /> },
           { key: "waits", head: "Waits for", number: true, class: "two nw", cell: (repair) => <Time iso={repair.created_at} /> },
           { key: "within", head: "Begins within", number: true, class: "two nw", cell: beginWithin },

@@ -186,6 +186,10 @@ enum probe_news probe_tick(struct probe *probe, int64_t now_us)
         return look_at_dying(probe, now_us);
     }
     if (!probe->busy) {
+        /* One that ends after its answer is not left as a zombie. */
+        if (probe->pid > 0 && reap(probe)) {
+            cleanup_fd(&probe->fd);
+        }
         return PROBE_NOTHING;
     }
     enum probe_news news = take_answer(probe, now_us);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import type { Locator, Page, Request } from "playwright-core";
-import { axe, LARGE, nodeId, pressAnyway, repairId, says, Stage } from "./support";
+import { axe, LARGE, live, nodeId, pressAnyway, repairId, says, Stage } from "./support";
 
 let stage: Stage;
 before(async () => {
@@ -139,6 +139,7 @@ test("a plan that changed under the approval is shown before it can be approved"
 
 test("a plan that changes while it is read turns the button by itself", async () => {
   const page = await opened();
+  await live(page);
   await page.getByLabel(/to confirm/).fill(NODE);
   await changePlan(false);
   await button(page, "Review changes").waitFor();
@@ -150,6 +151,7 @@ test("a plan that changes while it is read turns the button by itself", async ()
 
 test("what somebody else decided takes the place of the question", async () => {
   const page = await opened();
+  await live(page);
   await stage.steer({
     repair: { id: FAILOVER, state: "cordoning", decided_by: "S. Tanaka", decided_at: new Date().toISOString(), can_approve: false },
     emit: { type: "repair.approved", cluster_id: LARGE, repair_id: FAILOVER, summary: "approved" },
@@ -198,6 +200,7 @@ test("an approved repair is followed step by step and can be cancelled until it 
   await page.getByLabel(/to confirm/).fill(NODE);
   await button(page, "Approve failover").click();
   await says(page, "It can be cancelled until the act starts.");
+  await live(page);
   const at = new Date().toISOString();
   const steps = ["proposed", "approved", "cordoning", "draining", "acting"].map((state, i) => ({ n: i + 1, state, detail: state === "acting" ? "The order was taken." : "", actor: "muster", started_at: at, ended_at: state === "acting" ? null : at }));
   await stage.steer({ repair: { id: FAILOVER, state: "acting", steps }, emit: { type: "repair.step", cluster_id: LARGE, repair_id: FAILOVER, summary: "acting" } });
@@ -250,6 +253,7 @@ test("the list changes by itself when a repair moves", async () => {
   const page = await stage.page(`${base}/repairs`);
   await says(page, "Waiting for you");
   await page.locator("main table.tbl").first().waitFor();
+  await live(page);
   await stage.steer({ repair: { id: repairId(104), state: "approved", decided_by: "S. Tanaka", decided_at: new Date().toISOString() }, emit: { type: "repair.approved", cluster_id: LARGE, repair_id: repairId(104), summary: "approved" } });
   await page.getByRole("region", { name: "Running" }).getByText("gpu-22-14").waitFor();
   await stage.leave(page);
@@ -258,10 +262,11 @@ test("the list changes by itself when a repair moves", async () => {
 test("rows keep their place while the pointer is on them", async () => {
   const page = await stage.page(`${base}/repairs`);
   const waiting = page.getByRole("region", { name: "Waiting for you" });
+  await live(page);
   await waiting.getByRole("cell", { name: /Remove gpu-29-07/ }).first().hover();
   await waiting.getByRole("cell", { name: /Failover gpu-22-14/ }).first().hover();
   await stage.steer({ repair: { id: repairId(106), state: "rejected", ended_at: new Date().toISOString() }, emit: { type: "repair.rejected", cluster_id: LARGE, repair_id: repairId(106), summary: "rejected" } });
-  await fetch(`${stage.base}/api/v1/nodes/${nodeId(1, 1)}/repairs`, { method: "POST", body: JSON.stringify({ action: "reboot", reason: "for the test" }) });
+  await fetch(`${stage.base}/api/v1/nodes/${nodeId(1, 1)}/repairs`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ action: "reboot", reason: "for the test" }) });
   await says(page, "1 new repair, show");
   assert.equal(await waiting.getByRole("row").count(), 4, "what is gone stays, what is new waits");
   await page.mouse.move(5, 5);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import type { Page } from "playwright-core";
-import { LARGE, LOCAL, nodeId, pressAnyway, says, Stage } from "./support";
+import { LARGE, live, LOCAL, nodeId, pressAnyway, says, Stage } from "./support";
 
 let stage: Stage;
 before(async () => {
@@ -165,6 +165,7 @@ test("who may only look sees the actions and why they are off", async () => {
 
 test("a change on the server is on the page without a reload", async () => {
   const page = await opened(`${base}/nodes/${nodeId(1, 1)}`);
+  await live(page);
   await stage.steer({ node: { id: nodeId(1, 1), state: "unhealthy", reason: "Fan failed", state_since: new Date().toISOString() }, emit: { type: "node.state_changed", severity: "critical", cluster_id: LARGE, node_id: nodeId(1, 1), node_name: "gpu-01-01", summary: "gpu-01-01 is unhealthy: Fan failed", data: { from: "healthy", to: "unhealthy" } } });
   await page.getByRole("heading", { level: 1, name: /unhealthy for .*Fan failed/ }).waitFor();
   await page.getByRole("region", { name: "Events" }).getByText("is unhealthy: Fan failed").first().waitFor();

@@ -132,6 +132,11 @@ export async function pressAnyway(button: Locator): Promise<void> {
   await button.dispatchEvent("click");
 }
 
+/** Waits until the page hears the stream: what happens before is not sent to it. */
+export async function live(page: Page): Promise<void> {
+  await page.getByRole("button", { name: /^Live/ }).waitFor();
+}
+
 /** Whether anything is wider than the window: the page would scroll sideways. */
 export async function overflow(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

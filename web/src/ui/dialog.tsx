@@ -1,6 +1,6 @@
 /* A dialog: title, body, foot. Focus starts on the title and returns to where it was; Escape closes. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "./controls";
 import { Icon } from "./icons";
 
@@ -20,7 +20,7 @@ export function Dialog(props: DialogProps) {
   const box = useRef<HTMLDialogElement>(null);
   const title = useRef<HTMLHeadingElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     box.current?.showModal();
     title.current?.focus();

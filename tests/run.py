@@ -103,7 +103,8 @@ def node_suite(folder, script, env=None):
     found = {k: int(v) for k, v in re.findall(r"^# (pass|fail|skipped|cancelled) (\d+)$", done.stdout, re.M)}
     counts = Counts(found.get("pass", 0), found.get("fail", 0) + found.get("cancelled", 0), found.get("skipped", 0))
     if done.returncode or not found:
-        print(done.stdout[-8000:], done.stderr[-3000:])
+        # What failed, each with its message; all that passed would bury it.
+        print("\n".join(re.findall(r"^ *not ok .*\n(?:.*\n){0,25}", done.stdout, re.M))[-8000:], done.stderr[-3000:])
         counts.failed = max(counts.failed, 1)
     return counts
 

@@ -68,14 +68,14 @@ def test_A1_what_cannot_be_audited_does_not_happen(world, operation):
     """The row and the change commit together or not at all."""
     sample = SAMPLES[operation](world)
     route = next(route for route in ROUTES if route["operation"] == operation)
-    before = world.seq()
+    before = world.told()
     world.sql("REVOKE INSERT (org_id, body) ON audit FROM muster_app")
     try:
         answer = send(world, route, sample)
     finally:
         world.sql("GRANT INSERT (org_id, body) ON audit TO muster_app")
     assert answer.status_code == 500
-    assert world.seq() == before
+    assert world.told() == before
     again = send(world, route, sample)
     assert again.status_code == route["success"], again.text
 

@@ -71,10 +71,10 @@ def test_an_administrator_of_another_org_reaches_nothing(world, other, route):
     sample = SAMPLES[route["operation"]](world)
     if "path" not in sample:
         return  # about the caller's own org: the lists below
-    before = world.seq()
+    before = world.told()
     answer = send(world, route, sample, token=other.org.token)
     assert answer.status_code == (403 if route["permission"] == "platform" else 404), answer.text
-    assert world.seq() == before
+    assert world.told() == before
 
 
 # ---------------------------------------------------------------- ids in a query, a body, a cursor

@@ -41,6 +41,10 @@ class World:
     def seq(self):
         return int(self.sql(f"SELECT event_seq FROM org_head WHERE org_id = '{self.org.id}'"))
 
+    def told(self):
+        """How many events callers made; what the background loops tell meanwhile is not counted."""
+        return int(self.sql(f"SELECT count(*) FROM event WHERE org_id = '{self.org.id}' AND actor <> 'muster'"))
+
     def audits(self):
         return int(self.sql(f"SELECT count(*) FROM audit WHERE org_id = '{self.org.id}'"))
 

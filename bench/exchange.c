@@ -320,7 +320,8 @@ static void report_came(struct wire_request *request, int status, struct str bod
         return;
     }
     exchange->acked++;
-    if (exchange->latency_count < EXCHANGE_LATENCIES_MAX) {
+    if (exchange->latency_count < EXCHANGE_LATENCIES_MAX &&
+        request->scheduled_us >= exchange->counted_us) {
         int64_t took = now - request->scheduled_us;
         exchange->latencies_us[exchange->latency_count++] =
             (uint32_t)(took < 0            ? 0

@@ -24,7 +24,9 @@ struct exchange {
     int64_t errors;
     uint32_t *latencies_us; /* acknowledged reports, from the scheduled time */
     size_t latency_count;
-    int last_status; /* of the newest failure */
+    int64_t counted_us; /* latencies of reports scheduled before this are not counted: nodes still
+                           joined */
+    int last_status;    /* of the newest failure */
 };
 
 void exchange_enroll(struct exchange *exchange, struct sim_node *node);

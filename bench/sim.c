@@ -167,10 +167,12 @@ static void run_fleet(struct exchange *exchange)
     size_t joined = 0;
     int64_t progress_us = clock_mono_us();
     exchange->end_us = INT64_MAX;
+    exchange->counted_us = INT64_MAX;
     while (!stopping) {
         int64_t now = clock_mono_us();
         if (!counting && all_settled(exchange)) {
             counting = true;
+            exchange->counted_us = now;
             log_info("%zu nodes joined, %zu were refused (last status %d)", exchange->live,
                      exchange->refused, exchange->last_status);
             if (duration_s > 0) {

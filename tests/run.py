@@ -224,7 +224,8 @@ def suite_fuzz():
 
 
 def suite_soak():
-    return pytest_suite(["tests/soak"])
+    print("  skipped: there is no soak test yet")
+    return Counts(skipped=1)
 
 
 def suite_tidy():

@@ -1,7 +1,9 @@
-/* Hashes, randomness, base64url and Ed25519 on OpenSSL 3. */
+/* Hashes, randomness, base64url, AES-256-GCM and Ed25519 on OpenSSL 3. */
 #include "base/crypto.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <pthread.h>
@@ -179,6 +181,72 @@ bool crypto_unb64(struct str text, void *data, size_t cap, size_t *ret_len)
     }
     *ret_len = used;
     return true;
+}
+
+/* ------------------------------------------------------------------ AES-256-GCM */
+
+#define NONCE_LEN 12
+#define TAG_LEN 16
+_Static_assert(NONCE_LEN + TAG_LEN == CRYPTO_SEAL_EXTRA, "what a seal adds");
+
+static void free_cipher(EVP_CIPHER_CTX **ctx)
+{
+    EVP_CIPHER_CTX_free(*ctx);
+}
+
+/* Begins in one direction; what is sealed is far below what an int counts. */
+static EVP_CIPHER_CTX *begin_cipher(const uint8_t key[CRYPTO_KEY_LEN], const uint8_t *nonce,
+                                    struct str bound, size_t len, int encrypt)
+{
+    EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+    int done = 0;
+
+    assert(len <= INT_MAX / 2 && bound.len <= INT_MAX / 2);
+    if (ctx == NULL || EVP_CipherInit_ex(ctx, EVP_aes_256_gcm(), NULL, key, nonce, encrypt) != 1 ||
+        (bound.len > 0 &&
+         EVP_CipherUpdate(ctx, NULL, &done, (const uint8_t *)bound.ptr, (int)bound.len) != 1)) {
+        abort();
+    }
+    return ctx;
+}
+
+void crypto_seal(const uint8_t key[CRYPTO_KEY_LEN], struct str bound, struct str plain,
+                 uint8_t *sealed)
+{
+    uint8_t *body = sealed + NONCE_LEN;
+    int done = 0;
+
+    crypto_random(sealed, NONCE_LEN);
+    CLEANUP(free_cipher) EVP_CIPHER_CTX *ctx = begin_cipher(key, sealed, bound, plain.len, 1);
+    if ((plain.len > 0 &&
+         EVP_CipherUpdate(ctx, body, &done, (const uint8_t *)plain.ptr, (int)plain.len) != 1) ||
+        EVP_CipherFinal_ex(ctx, body + plain.len, &done) != 1 ||
+        EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, TAG_LEN, body + plain.len) != 1) {
+        abort();
+    }
+}
+
+bool crypto_unseal(const uint8_t key[CRYPTO_KEY_LEN], struct str bound, struct str sealed,
+                   uint8_t *plain)
+{
+    uint8_t tag[TAG_LEN];
+    int done = 0;
+
+    if (sealed.len < CRYPTO_SEAL_EXTRA) {
+        return false;
+    }
+    size_t len = sealed.len - CRYPTO_SEAL_EXTRA;
+    const uint8_t *from = (const uint8_t *)sealed.ptr;
+    memcpy(tag, from + NONCE_LEN + len, TAG_LEN);
+    CLEANUP(free_cipher) EVP_CIPHER_CTX *ctx = begin_cipher(key, from, bound, len, 0);
+    bool good =
+        (len == 0 || EVP_CipherUpdate(ctx, plain, &done, from + NONCE_LEN, (int)len) == 1) &&
+        EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_SET_TAG, TAG_LEN, tag) == 1 &&
+        EVP_CipherFinal_ex(ctx, tag, &done) == 1;
+    if (!good && len > 0) {
+        explicit_bzero(plain, len);
+    }
+    return good;
 }
 
 void crypto_token(const char *prefix, char *text)

@@ -1,4 +1,4 @@
-/* Hashes, randomness, base64url and Ed25519 on OpenSSL. */
+/* Hashes, randomness, base64url, AES-256-GCM and Ed25519 on OpenSSL. */
 #ifndef BASE_CRYPTO_H
 #define BASE_CRYPTO_H
 
@@ -27,6 +27,20 @@ size_t crypto_b64_len(size_t len);                         /* characters for len
 void crypto_b64(const void *data, size_t len, char *text); /* crypto_b64_len(len) + 1 bytes */
 /* Strict: no padding, no white space, unused bits zero. */
 bool crypto_unb64(struct str text, void *data, size_t cap, size_t *ret_len) MUST_CHECK;
+
+/*
+ * AES-256-GCM with a random nonce: nonce, ciphertext and tag one behind the other, so that `sealed`
+ * takes len + CRYPTO_SEAL_EXTRA bytes. `bound` is not in it and must be the same at both ends. With
+ * one key at most 2^32 seals (NIST SP 800-38D 8.3).
+ */
+#define CRYPTO_KEY_LEN 32
+#define CRYPTO_SEAL_EXTRA 28
+void crypto_seal(const uint8_t key[CRYPTO_KEY_LEN], struct str bound, struct str plain,
+                 uint8_t *sealed);
+/* Into `plain`, sealed.len - CRYPTO_SEAL_EXTRA bytes. False when it is cut, changed, or was sealed
+ * with another key or bound to something else; `plain` holds zeros then. */
+bool crypto_unseal(const uint8_t key[CRYPTO_KEY_LEN], struct str bound, struct str sealed,
+                   uint8_t *plain) MUST_CHECK;
 
 /* An opaque token: prefix + 43 characters (256 bits). text holds strlen(prefix) + 44 bytes. */
 void crypto_token(const char *prefix, char *text);

@@ -190,3 +190,31 @@ Test(crypto, random_bytes_differ_and_fill_all)
     /* 16 are expected; 80 is 16 standard deviations away. */
     cr_assert_lt(zeros, 80);
 }
+
+/* NIST's GCM test case 16 (McGrew and Viega), with its nonce put where a seal has it. */
+Test(crypto, unsealing_matches_the_standards_vector)
+{
+    uint8_t key[CRYPTO_KEY_LEN];
+    uint8_t bound[20];
+    uint8_t sealed[12 + 60 + 16];
+    uint8_t plain[60];
+    uint8_t wanted[60];
+    cr_assert(crypto_unhex(STR("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308"),
+                           key, sizeof key));
+    cr_assert(crypto_unhex(STR("feedfacedeadbeeffeedfacedeadbeefabaddad2"), bound, sizeof bound));
+    cr_assert(crypto_unhex(
+        STR("cafebabefacedbaddecaf888"
+            "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa8cb08e48590dbb3da7b08b"
+            "1056828838c5f61e6393ba7a0abcc9f66276fc6ece0f4e1768cddf8853bb2d551b"),
+        sealed, sizeof sealed));
+    cr_assert(crypto_unhex(
+        STR("d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e"
+            "2449a6b525b16aedf5aa0de657ba637b39"),
+        wanted, sizeof wanted));
+    struct str bound_text = {(const char *)bound, sizeof bound};
+    struct str text = {(const char *)sealed, sizeof sealed};
+    cr_assert(crypto_unseal(key, bound_text, text, plain));
+    cr_assert_eq(memcmp(plain, wanted, sizeof plain), 0);
+    bound[0] ^= 1;
+    cr_assert_not(crypto_unseal(key, bound_text, text, plain));
+}

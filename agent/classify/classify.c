@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "agent/faults.h"
 #include "base/encode.h"
 #include "base/json.h"
 
@@ -235,8 +236,18 @@ void classify_write(const struct classify *classify, struct buf *out)
     }
 }
 
-bool classify_run(struct str source, struct str context_json, struct str input, struct buf *out,
-                  const char **ret_error)
+void classify_write_events(const struct classify *classify, const char *source, struct buf *out)
+{
+    for (size_t i = 0; i < classify->count; i++) {
+        struct fault_report report = {.finding = &classify->findings[i], .source = source};
+
+        event_write(&report, false, out);
+        buf_add_char(out, '\n');
+    }
+}
+
+static bool run(struct str source, struct str context_json, struct str input, bool events,
+                struct buf *out, const char **ret_error)
 {
     CLEANUP(arena_freep) struct arena *arena = NULL;
     struct classify_context context;
@@ -260,6 +271,22 @@ bool classify_run(struct str source, struct str context_json, struct str input, 
     classify->context = &context;
     classify->arena = arena;
     found->run(classify, input);
-    classify_write(classify, out);
+    if (events) {
+        classify_write_events(classify, found->name, out);
+    } else {
+        classify_write(classify, out);
+    }
     return true;
+}
+
+bool classify_run(struct str source, struct str context_json, struct str input, struct buf *out,
+                  const char **ret_error)
+{
+    return run(source, context_json, input, false, out, ret_error);
+}
+
+bool classify_run_events(struct str source, struct str context_json, struct str input,
+                         struct buf *out, const char **ret_error)
+{
+    return run(source, context_json, input, true, out, ret_error);
 }

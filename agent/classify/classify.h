@@ -65,9 +65,15 @@ bool classify_context_read(struct arena *arena, struct str json,
                            struct classify_context *ret_context) MUST_CHECK;
 /* The JSON lines for all findings. */
 void classify_write(const struct classify *classify, struct buf *out);
+/* The same findings as the events that a report carries (docs/agent-protocol.md), without their
+ * seq. */
+void classify_write_events(const struct classify *classify, const char *source, struct buf *out);
 /* Runs one source by name over an input; false when there is no such source. Used by tests too. */
 bool classify_run(struct str source, struct str context_json, struct str input, struct buf *out,
                   const char **ret_error) MUST_CHECK;
+/* The same, but what is written are events. */
+bool classify_run_events(struct str source, struct str context_json, struct str input,
+                         struct buf *out, const char **ret_error) MUST_CHECK;
 
 /* The sources. */
 void classify_kmsg(struct classify *classify, struct str input);

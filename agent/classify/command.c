@@ -73,8 +73,13 @@ int command_classify(int argc, char **argv)
     const char *source = NULL;
     const char *context = "";
     const char *error = NULL;
+    bool events = false;
 
     for (int i = 0; i < argc; i++) {
+        if (argv[i] != NULL && strcmp(argv[i], "--events") == 0) {
+            events = true;
+            continue;
+        }
         const char *value = option_value("--source", argc, argv, &i);
 
         if (value != NULL) {
@@ -98,7 +103,10 @@ int command_classify(int argc, char **argv)
     if (failed != 0) {
         return refuse("standard input cannot be read: ", strerrordesc_np(failed));
     }
-    if (!classify_run(str_of(source), str_of(context), buf_str(&input), &out, &error)) {
+    bool done =
+        events ? classify_run_events(str_of(source), str_of(context), buf_str(&input), &out, &error)
+               : classify_run(str_of(source), str_of(context), buf_str(&input), &out, &error);
+    if (!done) {
         list_sources();
         return refuse(error, "");
     }

@@ -3,9 +3,11 @@
 
 #include "server/agents.h"
 #include "server/loops/loops.h"
+#include "server/outbound.h"
 
 const struct background backgrounds[] = {
     {"agents", agents_start, agents_stop, AGENTS_CONNECTIONS},
+    {"outbound", outbound_start, outbound_stop, OUTBOUND_CONNECTIONS},
     {"loops", loops_start, loops_stop, LOOPS_COUNT},
     {NULL, NULL, NULL, 0},
 };

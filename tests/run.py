@@ -15,14 +15,36 @@ PYTHON = "/usr/bin/python3"
 TOTALS = ROOT / "build" / "test-totals.json"
 
 
+# A test that stands still is a failure with a name and the stacks of all threads, not a lost run.
+HANG_SECONDS = 300
+MESSAGE_LENGTH = 200
+
+
 class Counts:
-    def __init__(self, passed=0, failed=0, skipped=0):
+    """What ran; `failures` are "name: first line of the message", one for each that failed."""
+
+    def __init__(self, passed=0, failed=0, skipped=0, failures=()):
         self.passed, self.failed, self.skipped = passed, failed, skipped
+        self.failures = list(failures)
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.failures += other.failures
+
+    def fail(self, name, message=""):
+        """One more failure."""
+        self.failed += 1
+        first = next((line.strip() for line in (message or "").splitlines() if line.strip()), "")
+        self.failures.append(f"{name}: {first}"[:MESSAGE_LENGTH] if first else name)
+        return self
+
+    def ended(self, status, what):
+        """A status that says failure although no test does is one failure."""
+        if status and not self.failed:
+            self.fail(what, f"ended with status {status}")
+        return self
 
     def __str__(self):
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -48,8 +70,11 @@ def build(folder, options=(), targets=(), env=None):
 def read_junit(path):
     counts = Counts()
     for case in ElementTree.parse(path).getroot().iter("testcase"):
-        if case.find("failure") is not None or case.find("error") is not None:
-            counts.failed += 1
+        broken = next((child for child in (case.find("failure"), case.find("error")) if child is not None), None)
+        if broken is not None:
+            place = (case.get("classname") or "").rpartition(".")[2]
+            name = case.get("name") or "?"
+            counts.fail(f"{place}::{name}" if place and place not in name else name, broken.get("message") or broken.text)
         elif case.find("skipped") is not None:
             counts.skipped += 1
             skipped = case.find("skipped")
@@ -70,12 +95,11 @@ def meson_suite(folder, suite, env=None, timeout_factor=1):
     )
     if not log.exists():
         print(done.stdout[-3000:], done.stderr[-1000:])
-        return Counts(failed=1)
+        return Counts().fail("meson test", "wrote no report")
     counts = read_junit(log)
     if done.returncode:
         print(done.stdout[-8000:])
-        counts.failed = max(counts.failed, 1)
-    return counts
+    return counts.ended(done.returncode, "meson test")
 
 
 def pytest_suite(paths, env=None, extra=()):
@@ -85,14 +109,22 @@ def pytest_suite(paths, env=None, extra=()):
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
         command = [PYTHON, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-rs",
-                   f"--junitxml={report}", *extra, *paths]
+                   f"--timeout={HANG_SECONDS}", f"--junitxml={report}", *extra, *paths]
         done = run(command, env={"PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
         if not report.exists():
-            return Counts(failed=1)
-        counts = read_junit(report)
-        if done.returncode not in (0, 5):
-            counts.failed = max(counts.failed, 1)
-        return counts
+            return Counts().fail(" ".join(paths), f"pytest ended with status {done.returncode} and wrote no report")
+        return read_junit(report).ended(0 if done.returncode == 5 else done.returncode, " ".join(paths))
+
+
+NOT_OK = re.compile(r"^( *)not ok \d+ - (.*)\n((?:\1 .*\n|\n)*)", re.M)
+
+
+def read_tap(text):
+    """(name, message) of each test that failed by itself: a file whose tests failed is named by those."""
+    for indent, name, block in NOT_OK.findall(text):
+        if "failureType: 'subtestsFailed'" not in block:
+            message = re.search(r"^ *error: (?:\|-?\n *)?(.*)$", block, re.M)
+            yield re.sub(r".*/", "", name.strip()), message[1].strip("'\"") if message else ""
 
 
 def node_suite(folder, script, env=None):
@@ -105,8 +137,11 @@ def node_suite(folder, script, env=None):
     if done.returncode or not found:
         # What failed, each with its message; all that passed would bury it.
         print("\n".join(re.findall(r"^ *not ok .*\n(?:.*\n){0,25}", done.stdout, re.M))[-8000:], done.stderr[-3000:])
-        counts.failed = max(counts.failed, 1)
-    return counts
+        told = Counts()
+        for name, message in read_tap(done.stdout):
+            told.fail(name, message)
+        counts.failures = told.failures
+    return counts.ended(done.returncode or int(not found), f"npm run {script}")
 
 
 # ---------------------------------------------------------------- suites
@@ -209,7 +244,7 @@ def fuzz(inputs):
         print(f"  {target.name}: {'ok' if done.returncode == 0 else 'FOUND SOMETHING'}")
         if done.returncode:
             print(done.stderr[-4000:])
-            counts.failed += 1
+            counts.fail(target.name, "found something")
         else:
             counts.passed += 1
     return counts
@@ -238,7 +273,8 @@ def suite_tidy():
     done = run(["clang-tidy-14", "-p", "build", "--quiet", *files], capture_output=True, text=True)
     if done.returncode:
         print(done.stdout[-8000:])
-    return Counts(passed=int(done.returncode == 0), failed=int(done.returncode != 0))
+        return Counts().fail("clang-tidy", "found something")
+    return Counts(passed=1)
 
 
 # ---------------------------------------------------------------- two at a time
@@ -262,8 +298,8 @@ def run_lanes(lanes):
             total.add(Counts(**json.loads(last)))
         except (ValueError, TypeError):
             print(last)
-            print(f"the lane {' '.join(lane)} ended without its counts")
-            total.failed += 1
+            total.fail(f"the lane {' '.join(lane)}", "ended without its counts")
+            print(total.failures[-1])
     return total
 
 
@@ -283,7 +319,9 @@ def run_suite(name, function):
         counts = function()
     except RuntimeError as failure:
         print(failure)
-        counts = Counts(failed=1)
+        counts = Counts().fail("build", str(failure))
+    # A suite of lanes has its lanes' names in front already.
+    counts.failures = [line if line.startswith(f"{name}_") else f"{name}: {line}" for line in counts.failures]
     print(f"== {name}: {counts} ({time.monotonic() - begun:.0f} s)", flush=True)
     return counts
 
@@ -317,14 +355,21 @@ def write_total(counts, fresh):
     TOTALS.write_text(json.dumps(vars(total)))
 
 
+def say_total(total):
+    """What failed once more, by name: the end of a log is what is kept of it. The last line is the count."""
+    for line in total.failures:
+        print(f"failed: {line}")
+    print(total)
+
+
 def main(names):
     if names == ["--list"]:
         for name, _, default, purpose in SUITES:
             print(f"{name:11} {'default' if default else '       '} {purpose}")
         return 0
     if names == ["--total"]:
-        total = Counts(**json.loads(TOTALS.read_text())) if TOTALS.exists() else Counts(failed=1)
-        print(total)
+        total = Counts(**json.loads(TOTALS.read_text())) if TOTALS.exists() else Counts().fail("nothing", "was run")
+        say_total(total)
         return int(total.failed > 0)
     if names[:1] == ["--lane"]:
         return run_lane(names[1:])
@@ -338,7 +383,9 @@ def main(names):
         default_build()
     except RuntimeError as failure:
         print(failure)
-        print("0 passed, 1 failed, 0 skipped")
+        total.fail("build", str(failure))
+        write_total(total, fresh=not names)
+        say_total(total)
         return 1
     chosen = [(name, function) for name, function, default, _ in SUITES
               if name in names or (not names and default) or ("all" in names and name != "fuzz-short")]
@@ -351,7 +398,7 @@ def main(names):
             begun_lanes = True
             total.add(run_lanes([lane for names_of in LANES if (lane := [n for n in names_of if n in beside])]))
     write_total(total, fresh=not names)
-    print(total)
+    say_total(total)
     return int(total.failed > 0 or total.passed == 0)
 
 

@@ -49,16 +49,10 @@ CREATE FUNCTION muster.auth_lookup(hash bytea) RETURNS TABLE(kind text, org_id u
     JOIN node_key k ON k.org_id = t.org_id AND k.node_id = t.node_id AND k.generation = t.generation AND k.revoked_at IS NULL
    WHERE t.token_hash = hash AND t.expires_at > now()
   UNION ALL
-  SELECT 'session', s.org_id, s.id, p.id, p.name,
-         coalesce((SELECT array_agg(m.role ORDER BY m.role) FROM membership m WHERE m.org_id = s.org_id AND m.person_id = s.person_id), ARRAY[]::text[]),
-         (SELECT string_agg(g.role || ' ' || x.id || ' ' || x.parent, ',')
-            FROM access_grant g CROSS JOIN LATERAL (
-              SELECT g.project_id::text AS id, '-' AS parent WHERE g.project_id IS NOT NULL
-              UNION ALL SELECT c.id::text, '-' FROM cluster c WHERE c.org_id = g.org_id AND c.project_id = g.project_id
-              UNION ALL SELECT c.id::text, c.project_id::text FROM cluster c WHERE c.org_id = g.org_id AND c.id = g.cluster_id) x
-           WHERE g.org_id = s.org_id AND g.person_id = s.person_id),
+  SELECT 'session', s.org_id, s.id, p.id, p.name, r.roles, r.grants,
          p.platform_admin, NULL, NULL, least(s.expires_at, s.seen_at + interval '8 hours')
     FROM session s JOIN person p ON p.id = s.person_id AND p.disabled_at IS NULL
+         CROSS JOIN LATERAL person_roles(s.org_id, s.person_id, NULL, NULL) r
    WHERE s.token_hash = hash AND s.expires_at > now() AND s.seen_at > now() - interval '8 hours'
   UNION ALL
   SELECT 'service', t.org_id, t.id, t.id, t.name, CASE WHEN t.cluster_id IS NULL THEN ARRAY[t.role] ELSE ARRAY[]::text[] END,
@@ -133,14 +127,58 @@ CREATE FUNCTION muster.person_orgs(person uuid) RETURNS TABLE(id uuid, name text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'muster', 'pg_temp'
     AS $$
-  SELECT o.id, o.name, o.title, o.demo, o.created_at, o.updated_at, o.version,
-         coalesce((SELECT array_agg(m.role ORDER BY m.role) FROM membership m WHERE m.org_id = o.id AND m.person_id = person), ARRAY[]::text[])
-    FROM org o WHERE EXISTS (SELECT FROM membership m WHERE m.org_id = o.id AND m.person_id = person)
-                  OR EXISTS (SELECT FROM access_grant g WHERE g.org_id = o.id AND g.person_id = person)
+  SELECT o.id, o.name, o.title, o.demo, o.created_at, o.updated_at, o.version, r.roles
+    FROM org o CROSS JOIN LATERAL person_roles(o.id, person_orgs.person, NULL, NULL) r
+   WHERE (r.roles <> ARRAY[]::text[] OR r.grants IS NOT NULL)
+     AND o.id IN (SELECT m.org_id FROM membership m WHERE m.person_id = person_orgs.person
+                  UNION ALL SELECT g.org_id FROM access_grant g WHERE g.person_id = person_orgs.person
+                  UNION ALL SELECT d.org_id FROM person_identity d WHERE d.person_id = person_orgs.person)
    ORDER BY o.name
 $$;
 
 ALTER FUNCTION muster.person_orgs(person uuid) OWNER TO muster_owner;
+
+-- Name: person_rights(uuid, uuid, uuid, text[]); Type: FUNCTION
+
+CREATE FUNCTION muster.person_rights(org uuid, person uuid, issuer uuid, groups text[]) RETURNS TABLE(role text, project_id uuid, cluster_id uuid, via text, group_name text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+  SELECT m.role, NULL::uuid, NULL::uuid, 'person', NULL::text FROM membership m WHERE m.org_id = org AND m.person_id = person
+  UNION ALL
+  SELECT g.role, g.project_id, g.cluster_id, 'person', NULL FROM access_grant g WHERE g.org_id = org AND g.person_id = person
+  UNION ALL
+  SELECT g.role, g.project_id, g.cluster_id, 'group', g.group_name
+    FROM group_grant g JOIN issuer i ON i.org_id = g.org_id AND i.id = g.issuer_id AND i.enabled
+   WHERE g.org_id = org AND (g.issuer_id, g.group_name) IN (
+     SELECT person_rights.issuer, unnest(person_rights.groups) WHERE person_rights.issuer IS NOT NULL
+     UNION ALL
+     SELECT d.issuer_id, unnest(d.groups) FROM person_identity d
+      WHERE d.org_id = org AND d.person_id = person AND person_rights.issuer IS NULL)
+$$;
+
+ALTER FUNCTION muster.person_rights(org uuid, person uuid, issuer uuid, groups text[]) OWNER TO muster_owner;
+
+-- Name: person_roles(uuid, uuid, uuid, text[]); Type: FUNCTION
+
+CREATE FUNCTION muster.person_roles(org uuid, person uuid, issuer uuid, groups text[]) RETURNS TABLE(roles text[], grants text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+  WITH rights AS MATERIALIZED (
+    SELECT DISTINCT r.role, r.project_id, r.cluster_id
+      FROM person_rights(person_roles.org, person_roles.person, person_roles.issuer, person_roles.groups) r
+  )
+  SELECT coalesce((SELECT array_agg(DISTINCT r.role ORDER BY r.role) FROM rights r
+                    WHERE r.project_id IS NULL AND r.cluster_id IS NULL), ARRAY[]::text[]),
+         (SELECT string_agg(g.role || ' ' || x.id || ' ' || x.parent, ',')
+            FROM rights g CROSS JOIN LATERAL (
+              SELECT g.project_id::text AS id, '-' AS parent WHERE g.project_id IS NOT NULL
+              UNION ALL SELECT c.id::text, '-' FROM cluster c WHERE c.org_id = person_roles.org AND c.project_id = g.project_id
+              UNION ALL SELECT c.id::text, c.project_id::text FROM cluster c WHERE c.org_id = person_roles.org AND c.id = g.cluster_id) x)
+$$;
+
+ALTER FUNCTION muster.person_roles(org uuid, person uuid, issuer uuid, groups text[]) OWNER TO muster_owner;
 
 -- Name: sessions_end(uuid, text); Type: FUNCTION
 
@@ -439,6 +477,27 @@ ALTER TABLE ONLY muster.event FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.event OWNER TO muster_owner;
 
+-- Name: group_grant; Type: TABLE
+
+CREATE TABLE muster.group_grant (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    issuer_id uuid NOT NULL,
+    group_name text NOT NULL,
+    role text NOT NULL,
+    project_id uuid,
+    cluster_id uuid,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT group_grant_check CHECK (((project_id IS NULL) OR (cluster_id IS NULL))),
+    CONSTRAINT group_grant_group_name_check CHECK (((octet_length(group_name) >= 1) AND (octet_length(group_name) <= 1024))),
+    CONSTRAINT group_grant_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'approver'::text, 'script_author'::text, 'admin'::text, 'auditor'::text])))
+);
+
+ALTER TABLE ONLY muster.group_grant FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.group_grant OWNER TO muster_owner;
+
 -- Name: idempotency; Type: TABLE
 
 CREATE TABLE muster.idempotency (
@@ -505,6 +564,59 @@ CREATE TABLE muster.installation (
 );
 
 ALTER TABLE muster.installation OWNER TO muster_owner;
+
+-- Name: issuer; Type: TABLE
+
+CREATE TABLE muster.issuer (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    title text DEFAULT ''::text NOT NULL,
+    preset text DEFAULT 'generic'::text NOT NULL,
+    url text NOT NULL,
+    config jsonb NOT NULL,
+    client_secret bytea,
+    sign_in boolean DEFAULT true NOT NULL,
+    bearer boolean DEFAULT false NOT NULL,
+    enabled boolean DEFAULT true NOT NULL,
+    not_before timestamp with time zone,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT issuer_name_check CHECK ((name ~ '^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
+    CONSTRAINT issuer_preset_check CHECK ((preset = ANY (ARRAY['google'::text, 'okta'::text, 'auth0'::text, 'entra'::text, 'keycloak'::text, 'generic'::text]))),
+    CONSTRAINT issuer_title_check CHECK ((length(title) <= 255)),
+    CONSTRAINT issuer_url_check CHECK (((octet_length(url) >= 9) AND (octet_length(url) <= 512)))
+);
+
+ALTER TABLE ONLY muster.issuer FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.issuer OWNER TO muster_owner;
+
+-- Name: issuer_key_set; Type: TABLE
+
+CREATE TABLE muster.issuer_key_set (
+    org_id uuid NOT NULL,
+    issuer_id uuid NOT NULL,
+    discovery text DEFAULT ''::text NOT NULL,
+    discovery_at timestamp with time zone,
+    keys text DEFAULT ''::text NOT NULL,
+    fetched_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    tried_at timestamp with time zone,
+    error text DEFAULT ''::text NOT NULL,
+    count integer DEFAULT 0 NOT NULL,
+    unusable jsonb DEFAULT '[]'::jsonb NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT issuer_key_set_discovery_check CHECK ((octet_length(discovery) <= 262144)),
+    CONSTRAINT issuer_key_set_error_check CHECK ((length(error) <= 1023)),
+    CONSTRAINT issuer_key_set_keys_check CHECK ((octet_length(keys) <= 1048576))
+);
+
+ALTER TABLE ONLY muster.issuer_key_set FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.issuer_key_set OWNER TO muster_owner;
 
 -- Name: join_token; Type: TABLE
 
@@ -717,10 +829,34 @@ CREATE TABLE muster.person (
     platform_admin boolean DEFAULT false NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     disabled_at timestamp with time zone,
+    federated boolean DEFAULT false NOT NULL,
     CONSTRAINT person_name_check CHECK (((length(name) >= 1) AND (length(name) <= 255)))
 );
 
 ALTER TABLE muster.person OWNER TO muster_owner;
+
+-- Name: person_identity; Type: TABLE
+
+CREATE TABLE muster.person_identity (
+    org_id uuid NOT NULL,
+    issuer text NOT NULL,
+    subject text NOT NULL,
+    issuer_id uuid,
+    person_id uuid NOT NULL,
+    email text DEFAULT ''::text NOT NULL,
+    groups text[] DEFAULT '{}'::text[] NOT NULL,
+    groups_at timestamp with time zone DEFAULT now() NOT NULL,
+    not_before timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    seen_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT person_identity_email_check CHECK ((length(email) <= 320)),
+    CONSTRAINT person_identity_issuer_check CHECK (((octet_length(issuer) >= 9) AND (octet_length(issuer) <= 512))),
+    CONSTRAINT person_identity_subject_check CHECK (((octet_length(subject) >= 1) AND (octet_length(subject) <= 2048)))
+);
+
+ALTER TABLE ONLY muster.person_identity FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.person_identity OWNER TO muster_owner;
 
 -- Name: project; Type: TABLE
 
@@ -944,6 +1080,11 @@ ALTER TABLE ONLY muster.device
 ALTER TABLE ONLY muster.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (org_id, at, seq);
 
+-- Name: group_grant group_grant_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.group_grant
+    ADD CONSTRAINT group_grant_pkey PRIMARY KEY (org_id, id);
+
 -- Name: idempotency idempotency_pkey; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.idempotency
@@ -958,6 +1099,26 @@ ALTER TABLE ONLY muster.incident
 
 ALTER TABLE ONLY muster.installation
     ADD CONSTRAINT installation_pkey PRIMARY KEY (one);
+
+-- Name: issuer_key_set issuer_key_set_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.issuer_key_set
+    ADD CONSTRAINT issuer_key_set_pkey PRIMARY KEY (org_id, issuer_id);
+
+-- Name: issuer issuer_org_id_name_key; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.issuer
+    ADD CONSTRAINT issuer_org_id_name_key UNIQUE (org_id, name);
+
+-- Name: issuer issuer_org_id_url_key; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.issuer
+    ADD CONSTRAINT issuer_org_id_url_key UNIQUE (org_id, url);
+
+-- Name: issuer issuer_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.issuer
+    ADD CONSTRAINT issuer_pkey PRIMARY KEY (org_id, id);
 
 -- Name: join_token join_token_pkey; Type: CONSTRAINT
 
@@ -1009,10 +1170,10 @@ ALTER TABLE ONLY muster.org
 ALTER TABLE ONLY muster.org
     ADD CONSTRAINT org_pkey PRIMARY KEY (id);
 
--- Name: person person_name_key; Type: CONSTRAINT
+-- Name: person_identity person_identity_pkey; Type: CONSTRAINT
 
-ALTER TABLE ONLY muster.person
-    ADD CONSTRAINT person_name_key UNIQUE (name);
+ALTER TABLE ONLY muster.person_identity
+    ADD CONSTRAINT person_identity_pkey PRIMARY KEY (org_id, issuer, subject);
 
 -- Name: person person_pkey; Type: CONSTRAINT
 
@@ -1120,6 +1281,10 @@ CREATE INDEX event_severity ON ONLY muster.event USING btree (org_id, severity, 
 
 CREATE INDEX event_type ON ONLY muster.event USING btree (org_id, type, at DESC, seq DESC);
 
+-- Name: group_grant_once; Type: INDEX
+
+CREATE UNIQUE INDEX group_grant_once ON muster.group_grant USING btree (org_id, issuer_id, group_name, role, COALESCE(project_id, cluster_id, '00000000-0000-0000-0000-000000000000'::uuid));
+
 -- Name: idempotency_age; Type: INDEX
 
 CREATE INDEX idempotency_age ON muster.idempotency USING btree (created_at);
@@ -1183,6 +1348,14 @@ CREATE UNIQUE INDEX node_slot ON muster.node USING btree (org_id, cluster_id, sl
 -- Name: node_transition_cluster; Type: INDEX
 
 CREATE INDEX node_transition_cluster ON ONLY muster.node_transition USING btree (org_id, cluster_id, at);
+
+-- Name: person_identity_person; Type: INDEX
+
+CREATE INDEX person_identity_person ON muster.person_identity USING btree (org_id, person_id);
+
+-- Name: person_local_name; Type: INDEX
+
+CREATE UNIQUE INDEX person_local_name ON muster.person USING btree (name) WHERE (NOT federated);
 
 -- Name: repair_cluster; Type: INDEX
 
@@ -1287,6 +1460,21 @@ ALTER TABLE ONLY muster.command
 ALTER TABLE ONLY muster.device
     ADD CONSTRAINT device_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
 
+-- Name: group_grant group_grant_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.group_grant
+    ADD CONSTRAINT group_grant_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
+-- Name: group_grant group_grant_org_id_issuer_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.group_grant
+    ADD CONSTRAINT group_grant_org_id_issuer_id_fkey FOREIGN KEY (org_id, issuer_id) REFERENCES muster.issuer(org_id, id) ON DELETE CASCADE;
+
+-- Name: group_grant group_grant_org_id_project_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.group_grant
+    ADD CONSTRAINT group_grant_org_id_project_id_fkey FOREIGN KEY (org_id, project_id) REFERENCES muster.project(org_id, id);
+
 -- Name: idempotency idempotency_org_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.idempotency
@@ -1296,6 +1484,16 @@ ALTER TABLE ONLY muster.idempotency
 
 ALTER TABLE ONLY muster.incident
     ADD CONSTRAINT incident_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
+
+-- Name: issuer_key_set issuer_key_set_org_id_issuer_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.issuer_key_set
+    ADD CONSTRAINT issuer_key_set_org_id_issuer_id_fkey FOREIGN KEY (org_id, issuer_id) REFERENCES muster.issuer(org_id, id) ON DELETE CASCADE;
+
+-- Name: issuer issuer_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.issuer
+    ADD CONSTRAINT issuer_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
 
 -- Name: join_token join_token_org_id_cluster_id_fkey; Type: FK CONSTRAINT
 
@@ -1336,6 +1534,21 @@ ALTER TABLE ONLY muster.node_stream
 
 ALTER TABLE ONLY muster.org_head
     ADD CONSTRAINT org_head_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
+-- Name: person_identity person_identity_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.person_identity
+    ADD CONSTRAINT person_identity_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
+-- Name: person_identity person_identity_org_id_issuer_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.person_identity
+    ADD CONSTRAINT person_identity_org_id_issuer_id_fkey FOREIGN KEY (org_id, issuer_id) REFERENCES muster.issuer(org_id, id) ON DELETE SET NULL (issuer_id);
+
+-- Name: person_identity person_identity_person_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.person_identity
+    ADD CONSTRAINT person_identity_person_id_fkey FOREIGN KEY (person_id) REFERENCES muster.person(id) ON DELETE CASCADE;
 
 -- Name: project project_org_id_fkey; Type: FK CONSTRAINT
 
@@ -1434,6 +1647,14 @@ CREATE POLICY due ON muster.command FOR SELECT TO muster_loop USING (true);
 
 CREATE POLICY due ON muster.idempotency FOR SELECT TO muster_loop USING (true);
 
+-- Name: issuer due; Type: POLICY
+
+CREATE POLICY due ON muster.issuer FOR SELECT TO muster_loop USING (true);
+
+-- Name: issuer_key_set due; Type: POLICY
+
+CREATE POLICY due ON muster.issuer_key_set FOR SELECT TO muster_loop USING (true);
+
 -- Name: join_token due; Type: POLICY
 
 CREATE POLICY due ON muster.join_token FOR SELECT TO muster_loop USING (true);
@@ -1453,6 +1674,10 @@ CREATE POLICY due ON muster.session FOR SELECT TO muster_loop USING (true);
 -- Name: event; Type: ROW SECURITY
 
 ALTER TABLE muster.event ENABLE ROW LEVEL SECURITY;
+
+-- Name: group_grant; Type: ROW SECURITY
+
+ALTER TABLE muster.group_grant ENABLE ROW LEVEL SECURITY;
 
 -- Name: idempotency; Type: ROW SECURITY
 
@@ -1481,6 +1706,14 @@ CREATE POLICY ingest ON muster.node_stream TO muster_ingest USING (true) WITH CH
 -- Name: org_head ingest; Type: POLICY
 
 CREATE POLICY ingest ON muster.org_head TO muster_ingest USING (true) WITH CHECK (true);
+
+-- Name: issuer; Type: ROW SECURITY
+
+ALTER TABLE muster.issuer ENABLE ROW LEVEL SECURITY;
+
+-- Name: issuer_key_set; Type: ROW SECURITY
+
+ALTER TABLE muster.issuer_key_set ENABLE ROW LEVEL SECURITY;
 
 -- Name: join_token; Type: ROW SECURITY
 
@@ -1562,6 +1795,10 @@ CREATE POLICY owner_all ON muster.device TO muster_owner USING (true) WITH CHECK
 
 CREATE POLICY owner_all ON muster.event TO muster_owner USING (true) WITH CHECK (true);
 
+-- Name: group_grant owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.group_grant TO muster_owner USING (true) WITH CHECK (true);
+
 -- Name: idempotency owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.idempotency TO muster_owner USING (true) WITH CHECK (true);
@@ -1569,6 +1806,14 @@ CREATE POLICY owner_all ON muster.idempotency TO muster_owner USING (true) WITH 
 -- Name: incident owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.incident TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: issuer owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.issuer TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: issuer_key_set owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.issuer_key_set TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: join_token owner_all; Type: POLICY
 
@@ -1606,6 +1851,10 @@ CREATE POLICY owner_all ON muster.org TO muster_owner USING (true) WITH CHECK (t
 
 CREATE POLICY owner_all ON muster.org_head TO muster_owner USING (true) WITH CHECK (true);
 
+-- Name: person_identity owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.person_identity TO muster_owner USING (true) WITH CHECK (true);
+
 -- Name: project owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.project TO muster_owner USING (true) WITH CHECK (true);
@@ -1629,6 +1878,10 @@ CREATE POLICY owner_all ON muster.session TO muster_owner USING (true) WITH CHEC
 -- Name: state_anchor owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.state_anchor TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: person_identity; Type: ROW SECURITY
+
+ALTER TABLE muster.person_identity ENABLE ROW LEVEL SECURITY;
 
 -- Name: project; Type: ROW SECURITY
 
@@ -1796,6 +2049,10 @@ CREATE POLICY tenant ON muster.device TO muster_app, muster_loop USING ((org_id 
 
 CREATE POLICY tenant ON muster.event TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
+-- Name: group_grant tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.group_grant TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
 -- Name: idempotency tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.idempotency TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
@@ -1803,6 +2060,14 @@ CREATE POLICY tenant ON muster.idempotency TO muster_app, muster_loop USING ((or
 -- Name: incident tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.incident TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: issuer tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.issuer TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: issuer_key_set tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.issuer_key_set TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: join_token tenant; Type: POLICY
 
@@ -1839,6 +2104,10 @@ CREATE POLICY tenant ON muster.org TO muster_app, muster_loop USING ((id = (NULL
 -- Name: org_head tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.org_head TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: person_identity tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.person_identity TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: project tenant; Type: POLICY
 
@@ -1895,6 +2164,16 @@ GRANT ALL ON FUNCTION muster.partitions_make(days integer) TO muster_loop;
 
 REVOKE ALL ON FUNCTION muster.person_orgs(person uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION muster.person_orgs(person uuid) TO muster_app;
+
+-- Name: FUNCTION person_rights(org uuid, person uuid, issuer uuid, groups text[]); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.person_rights(org uuid, person uuid, issuer uuid, groups text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.person_rights(org uuid, person uuid, issuer uuid, groups text[]) TO muster_app;
+
+-- Name: FUNCTION person_roles(org uuid, person uuid, issuer uuid, groups text[]); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.person_roles(org uuid, person uuid, issuer uuid, groups text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.person_roles(org uuid, person uuid, issuer uuid, groups text[]) TO muster_app;
 
 -- Name: FUNCTION sessions_end(person uuid, body text); Type: ACL
 
@@ -1971,6 +2250,10 @@ GRANT SELECT,INSERT ON TABLE muster.event TO muster_app;
 GRANT SELECT,INSERT ON TABLE muster.event TO muster_loop;
 GRANT INSERT ON TABLE muster.event TO muster_ingest;
 
+-- Name: TABLE group_grant; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.group_grant TO muster_app;
+
 -- Name: TABLE idempotency; Type: ACL
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.idempotency TO muster_app;
@@ -1991,6 +2274,16 @@ GRANT SELECT ON TABLE muster.installation TO muster_loop;
 
 GRANT UPDATE(auth_epoch) ON TABLE muster.installation TO muster_app;
 GRANT UPDATE(auth_epoch) ON TABLE muster.installation TO muster_loop;
+
+-- Name: TABLE issuer; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.issuer TO muster_app;
+GRANT SELECT ON TABLE muster.issuer TO muster_loop;
+
+-- Name: TABLE issuer_key_set; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.issuer_key_set TO muster_app;
+GRANT SELECT,UPDATE ON TABLE muster.issuer_key_set TO muster_loop;
 
 -- Name: TABLE join_token; Type: ACL
 
@@ -2066,6 +2359,10 @@ GRANT SELECT(last_no),UPDATE(last_no) ON TABLE muster.org_head TO muster_ingest;
 -- Name: TABLE person; Type: ACL
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.person TO muster_app;
+
+-- Name: TABLE person_identity; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.person_identity TO muster_app;
 
 -- Name: TABLE project; Type: ACL
 

@@ -45,13 +45,13 @@ SELECT c.org_id, c.id FROM org o JOIN cluster c ON c.org_id = o.id WHERE o.name 
 -- name: init_person
 -- role: migrate
 -- scope: global
-INSERT INTO person (id, name, platform_admin) VALUES ($1::uuid, $2, true) ON CONFLICT (name) DO NOTHING;
+INSERT INTO person (id, name, platform_admin) VALUES ($1::uuid, $2, true) ON CONFLICT (name) WHERE NOT federated DO NOTHING;
 
 -- name: init_membership
 -- role: migrate
 -- scope: global
 INSERT INTO membership (org_id, person_id, role)
-SELECT o.id, p.id, 'admin' FROM org o, person p WHERE o.name = $1 AND p.name = $2
+SELECT o.id, p.id, 'admin' FROM org o, person p WHERE o.name = $1 AND p.name = $2 AND NOT p.federated
 ON CONFLICT (org_id, person_id, role) DO NOTHING;
 
 -- A token file that was lost makes a new token; the old one ends with it.

@@ -34,7 +34,7 @@ WITH seen AS (
               WHEN $9 IS NOT NULL AND NOT EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $9) THEN '#/cluster_id' END AS pointer
 ), who AS (
   INSERT INTO person AS p (id, name) SELECT $11::uuid, $6 FROM wrong w WHERE w.pointer IS NULL AND NOT EXISTS (SELECT FROM seen)
-  ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING p.id, p.name
+  ON CONFLICT (name) WHERE NOT federated DO UPDATE SET name = excluded.name RETURNING p.id, p.name
 ), whole AS (
   INSERT INTO membership AS m (org_id, person_id, role, id, created_by)
   SELECT $1, who.id, $7, $10::uuid, $4 FROM who WHERE $8 IS NULL AND $9 IS NULL

@@ -49,7 +49,7 @@ SELECT r.cluster_id, r.version FROM cluster_rollup r WHERE r.org_id = $1;
 -- name: sign_in_person
 -- scope: global
 SELECT p.id AS person_id, o.id AS org_id FROM person p CROSS JOIN LATERAL person_orgs(p.id) o
- WHERE p.name = $1 AND p.disabled_at IS NULL;
+ WHERE p.name = $1 AND NOT p.federated AND p.disabled_at IS NULL;
 
 -- name: sign_in_link_create
 -- scope: global

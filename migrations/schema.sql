@@ -821,6 +821,24 @@ ALTER TABLE ONLY muster.org_head FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.org_head OWNER TO muster_owner;
 
+-- Name: org_key; Type: TABLE
+
+CREATE TABLE muster.org_key (
+    org_id uuid NOT NULL,
+    version integer NOT NULL,
+    master bytea NOT NULL,
+    wrapped bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    rewrapped_at timestamp with time zone,
+    CONSTRAINT org_key_master_check CHECK ((length(master) = 8)),
+    CONSTRAINT org_key_version_check CHECK ((version > 0)),
+    CONSTRAINT org_key_wrapped_check CHECK ((length(wrapped) = 60))
+);
+
+ALTER TABLE ONLY muster.org_key FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.org_key OWNER TO muster_owner;
+
 -- Name: person; Type: TABLE
 
 CREATE TABLE muster.person (
@@ -942,6 +960,18 @@ CREATE TABLE muster.schema_migration (
 );
 
 ALTER TABLE muster.schema_migration OWNER TO muster_owner;
+
+-- Name: secret_master; Type: TABLE
+
+CREATE TABLE muster.secret_master (
+    one boolean DEFAULT true NOT NULL,
+    key_id bytea NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT secret_master_key_id_check CHECK ((length(key_id) = 8)),
+    CONSTRAINT secret_master_one_check CHECK (one)
+);
+
+ALTER TABLE muster.secret_master OWNER TO muster_owner;
 
 -- Name: service_token; Type: TABLE
 
@@ -1160,6 +1190,11 @@ ALTER TABLE ONLY muster.node_transition
 ALTER TABLE ONLY muster.org_head
     ADD CONSTRAINT org_head_pkey PRIMARY KEY (org_id);
 
+-- Name: org_key org_key_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.org_key
+    ADD CONSTRAINT org_key_pkey PRIMARY KEY (org_id, version);
+
 -- Name: org org_name_key; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.org
@@ -1204,6 +1239,11 @@ ALTER TABLE ONLY muster.repair_step
 
 ALTER TABLE ONLY muster.schema_migration
     ADD CONSTRAINT schema_migration_pkey PRIMARY KEY (version);
+
+-- Name: secret_master secret_master_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.secret_master
+    ADD CONSTRAINT secret_master_pkey PRIMARY KEY (one);
 
 -- Name: service_token service_token_pkey; Type: CONSTRAINT
 
@@ -1535,6 +1575,11 @@ ALTER TABLE ONLY muster.node_stream
 ALTER TABLE ONLY muster.org_head
     ADD CONSTRAINT org_head_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
 
+-- Name: org_key org_key_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.org_key
+    ADD CONSTRAINT org_key_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
 -- Name: person_identity person_identity_org_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.person_identity
@@ -1751,6 +1796,10 @@ ALTER TABLE muster.org ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.org_head ENABLE ROW LEVEL SECURITY;
 
+-- Name: org_key; Type: ROW SECURITY
+
+ALTER TABLE muster.org_key ENABLE ROW LEVEL SECURITY;
+
 -- Name: access_grant owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.access_grant TO muster_owner USING (true) WITH CHECK (true);
@@ -1850,6 +1899,10 @@ CREATE POLICY owner_all ON muster.org TO muster_owner USING (true) WITH CHECK (t
 -- Name: org_head owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.org_head TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: org_key owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.org_key TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: person_identity owner_all; Type: POLICY
 
@@ -2105,6 +2158,10 @@ CREATE POLICY tenant ON muster.org TO muster_app, muster_loop USING ((id = (NULL
 
 CREATE POLICY tenant ON muster.org_head TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
+-- Name: org_key tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.org_key TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
 -- Name: person_identity tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.person_identity TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
@@ -2356,6 +2413,11 @@ GRANT SELECT(event_seq),UPDATE(event_seq) ON TABLE muster.org_head TO muster_ing
 
 GRANT SELECT(last_no),UPDATE(last_no) ON TABLE muster.org_head TO muster_ingest;
 
+-- Name: TABLE org_key; Type: ACL
+
+GRANT SELECT,INSERT ON TABLE muster.org_key TO muster_app;
+GRANT SELECT,INSERT ON TABLE muster.org_key TO muster_loop;
+
 -- Name: TABLE person; Type: ACL
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.person TO muster_app;
@@ -2383,6 +2445,21 @@ GRANT SELECT,INSERT,UPDATE ON TABLE muster.repair_step TO muster_loop;
 
 GRANT SELECT ON TABLE muster.schema_migration TO muster_app;
 GRANT SELECT ON TABLE muster.schema_migration TO muster_loop;
+
+-- Name: TABLE secret_master; Type: ACL
+
+GRANT SELECT ON TABLE muster.secret_master TO muster_app;
+GRANT SELECT ON TABLE muster.secret_master TO muster_loop;
+
+-- Name: COLUMN secret_master.key_id; Type: ACL
+
+GRANT INSERT(key_id) ON TABLE muster.secret_master TO muster_app;
+GRANT INSERT(key_id) ON TABLE muster.secret_master TO muster_loop;
+
+-- Name: COLUMN secret_master.changed_at; Type: ACL
+
+GRANT UPDATE(changed_at) ON TABLE muster.secret_master TO muster_app;
+GRANT UPDATE(changed_at) ON TABLE muster.secret_master TO muster_loop;
 
 -- Name: TABLE service_token; Type: ACL
 

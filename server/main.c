@@ -10,6 +10,7 @@
 #include "server/audit_command.h"
 #include "server/config.h"
 #include "server/init.h"
+#include "server/key_command.h"
 #include "server/perms.h"
 #include "server/request.h"
 #include "server/restore.h"
@@ -38,6 +39,9 @@ static const char usage[] =
     "                                     check the audit logs; names the first bad row\n"
     "  musterd audit head [--org NAME]    print the signed heads of the audit logs, to keep "
     "elsewhere\n"
+    "  musterd key rotate-master          a new master.key for the secrets in the database, while "
+    "servers\n"
+    "                                     serve; once more when it was cut off\n"
     "  musterd check-config               print the settings in effect, secrets masked\n"
     "  musterd routes                     print the operations, one JSON object a line\n"
     "  musterd version | help\n"
@@ -235,6 +239,19 @@ static int run_audit(int argc, char **argv)
     return (verify ? audit_verify(org, heads) : audit_print_heads(org)) ? 0 : 1;
 }
 
+static int run_key(int argc, char **argv)
+{
+    if (argc == 0 || strcmp(argv[0], "rotate-master") != 0) {
+        return refuse("key takes rotate-master; see musterd help");
+    }
+    int failed = set_up(argc - 1, argv + 1);
+    if (failed != 0) {
+        return failed;
+    }
+    serve_setup_database();
+    return key_rotate_master() ? 0 : 1;
+}
+
 static int run_check_config(int argc, char **argv)
 {
     CLEANUP(buf_free) struct buf text = {0};
@@ -295,12 +312,19 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char **argv);
     } commands[] = {
-        {"serve", run_serve},       {"migrate", run_migrate},
-        {"init", run_init},         {"sign-in-link", run_sign_in_link},
-        {"audit", run_audit},       {"check-config", run_check_config},
-        {"routes", run_routes},     {"version", run_version},
-        {"--version", run_version}, {"help", run_help},
-        {"--help", run_help},       {"-h", run_help},
+        {"serve", run_serve},
+        {"migrate", run_migrate},
+        {"init", run_init},
+        {"sign-in-link", run_sign_in_link},
+        {"audit", run_audit},
+        {"key", run_key},
+        {"check-config", run_check_config},
+        {"routes", run_routes},
+        {"version", run_version},
+        {"--version", run_version},
+        {"help", run_help},
+        {"--help", run_help},
+        {"-h", run_help},
     };
     if (argc < 2) {
         (void)fputs(usage, stderr);

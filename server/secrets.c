@@ -174,6 +174,14 @@ static bool find_master(struct secrets *secrets, const struct secrets_master_id 
     return found;
 }
 
+bool secrets_has_master(struct secrets *secrets, const struct secrets_master_id *id)
+{
+    struct master master;
+    bool found = find_master(secrets, id, &master);
+    explicit_bzero(&master, sizeof master);
+    return found;
+}
+
 /* ------------------------------------------------------------------ keys of orgs */
 
 static void bind_key_place(const struct uuid *org, int64_t version, char text[PLACE_MAX])

@@ -32,6 +32,8 @@ struct secrets_master_id {
 /* The one that wraps: read from the file anew when `fresh`. False when the file cannot be read. */
 bool secrets_master(struct secrets *secrets, bool fresh,
                     struct secrets_master_id *ret_id) MUST_CHECK;
+/* True when this one is in keys_dir, as present or former key. */
+bool secrets_has_master(struct secrets *secrets, const struct secrets_master_id *id);
 
 /* An org's key, open. Clear it with secret_key_clear when done. */
 struct secret_key {

@@ -24,6 +24,7 @@
 #include "server/handlers/overview.h"
 #include "server/limits.h"
 #include "server/loop.h"
+#include "server/secret_store.h"
 #include "server/static.h"
 #include "server/wait.h"
 
@@ -222,10 +223,11 @@ static bool build(struct server *server)
         !check_database(loops)) {
         return false;
     }
-    if (!agents_open(error, sizeof(error))) {
+    if (!agents_open(error, sizeof(error)) || !secret_store_open(error, sizeof(error))) {
         log_error("%s", error);
         return false;
     }
+    secret_store_check();
     server->files = files_load(config.web_dir, error, sizeof(error));
     if (server->files == NULL) {
         log_error("%s", error);

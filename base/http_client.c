@@ -16,6 +16,7 @@
 /* Header lines of one answer together; libcurl bounds each line only. */
 #define HEADERS_MAX_BYTES ((size_t)64 * 1024)
 #define RETRY_AFTER_MAX_S 86400
+#define MAX_AGE_MAX_S 31536000
 
 /* Why an exchange was broken off by us rather than by libcurl. */
 enum refusal { REFUSED_NOT, REFUSED_ADDRESS, REFUSED_BODY, REFUSED_HEADERS };
@@ -28,6 +29,7 @@ struct http_client {
     bool loopback_only; /* this exchange: plain http that is allowed to the own machine only */
     enum refusal refusal;
     size_t header_bytes;
+    long max_age_s;
     struct buf *body;
     char curl_error[CURL_ERROR_SIZE];
 };
@@ -150,17 +152,42 @@ static size_t take_body(char *data, size_t size, size_t count, void *ctx)
     return len;
 }
 
+/* RFC 9111 5.2.2; the strictest of several directives counts. */
+static void note_cache_control(struct http_client *client, struct str line)
+{
+    struct str name;
+    struct str directive;
+
+    if (!str_split(&line, ':', &name) || !str_eq_nocase(name, STR("cache-control"))) {
+        return;
+    }
+    while (str_split(&line, ',', &directive)) {
+        uint64_t age_s = 0;
+        struct str key;
+        directive = str_trim(directive);
+        if (!str_split(&directive, '=', &key)) {
+            continue;
+        }
+        if (str_eq_nocase(key, STR("no-store")) || str_eq_nocase(key, STR("no-cache"))) {
+            client->max_age_s = 0;
+        } else if (str_eq_nocase(key, STR("max-age")) && client->max_age_s != 0 &&
+                   str_parse_u64(directive, 0, UINT64_MAX, &age_s)) {
+            client->max_age_s = age_s > MAX_AGE_MAX_S ? MAX_AGE_MAX_S : (long)age_s;
+        }
+    }
+}
+
 static size_t take_header(char *data, size_t size, size_t count, void *ctx)
 {
     struct http_client *client = ctx;
     size_t len = size * count;
 
-    (void)data;
     if (len > HEADERS_MAX_BYTES - client->header_bytes) {
         client->refusal = REFUSED_HEADERS;
         return 0;
     }
     client->header_bytes += len;
+    note_cache_control(client, (struct str){data, len});
     return len;
 }
 
@@ -210,6 +237,12 @@ struct http_client *http_client_new(const struct http_client_options *options)
     SET(client, CURLOPT_ERRORBUFFER, client->curl_error);
     if (options->ca_file != NULL) {
         SET(client, CURLOPT_CAINFO, options->ca_file);
+    }
+    if (options->ca_pem.len > 0) {
+        struct curl_blob pem = {(void *)(uintptr_t)options->ca_pem.ptr, options->ca_pem.len,
+                                CURL_BLOB_COPY};
+        SET(client, CURLOPT_CAINFO_BLOB, &pem);
+        SET(client, CURLOPT_CAPATH, NULL); /* or the system's would be trusted beside them */
     }
     return client;
 }
@@ -266,6 +299,27 @@ static bool check_url(struct http_client *client, const char *text, struct http_
         return refuse(answer, "plain http is not allowed to this address; use https");
     }
     return true;
+}
+
+bool http_url_authority(const char *text, char *ret_text, size_t cap)
+{
+    CLEANUP(free_url) CURLU *url = curl_url();
+    CLEANUP(free_part) char *host = NULL;
+    CLEANUP(free_part) char *port = NULL;
+
+    if (url == NULL) {
+        abort();
+    }
+    if (curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) != CURLUE_OK ||
+        curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
+        curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK) {
+        return false;
+    }
+    for (char *c = host; *c != '\0'; c++) {
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    }
+    int len = snprintf(ret_text, cap, "%s:%s", host, port);
+    return len > 0 && (size_t)len < cap;
 }
 
 static struct curl_slist *append(struct curl_slist *list, const char *line)
@@ -354,6 +408,7 @@ static void perform(struct http_client *client, struct http_answer *answer)
     }
     (void)curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &answer->status);
     (void)curl_easy_getinfo(client->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
+    answer->max_age_s = client->max_age_s;
     if (retry_after_s > 0) {
         answer->retry_after_s =
             retry_after_s > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : (long)retry_after_s;
@@ -368,8 +423,10 @@ void http_client_send(struct http_client *client, const char *method, const char
     buf_clear(&ret_answer->body);
     ret_answer->status = 0;
     ret_answer->retry_after_s = -1;
+    ret_answer->max_age_s = -1;
     ret_answer->error[0] = '\0';
     client->refusal = REFUSED_NOT;
+    client->max_age_s = -1;
     client->header_bytes = 0;
     client->body = &ret_answer->body;
     client->curl_error[0] = '\0';

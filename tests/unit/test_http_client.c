@@ -25,6 +25,14 @@ static const struct {
     {"/exact", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789"},
     {"/head", "HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"},
     {"/silent", ""},
+    {"/hour",
+     "HTTP/1.1 200 OK\r\ncache-control: Public, Max-Age=3600\r\nContent-Length: 2\r\n\r\nok"},
+    {"/none",
+     "HTTP/1.1 200 OK\r\nCache-Control: no-store, max-age=9\r\nContent-Length: 2\r\n\r\nok"},
+    {"/ages",
+     "HTTP/1.1 200 OK\r\nCache-Control: max-age=99999999999\r\nContent-Length: 2\r\n\r\nok"},
+    {"/odd",
+     "HTTP/1.1 200 OK\r\nCache-Control: max-age=-1, =, ,max-age\r\nContent-Length: 2\r\n\r\nok"},
     {"", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"},
 };
 
@@ -397,4 +405,48 @@ Test(http_client, addresses_that_are_not_public_are_known)
     for (size_t i = 0; i < COUNTOF(outside); i++) {
         cr_assert(is_public(outside[i]), "%s", outside[i]);
     }
+}
+
+Test(http_client, the_age_of_an_answer_is_read_and_bounded)
+{
+    static const struct {
+        const char *path;
+        long max_age_s;
+    } cases[] = {{"/", -1}, {"/hour", 3600}, {"/none", 0}, {"/ages", 31536000}, {"/odd", -1}};
+    struct http_client_options options = {0};
+    struct http_answer answer = {0};
+
+    for (size_t i = 0; i < COUNTOF(cases); i++) {
+        get_once(&options, url(cases[i].path), &answer);
+        cr_assert_eq(answer.status, 200, "%s", answer.error);
+        cr_assert_eq(answer.max_age_s, cases[i].max_age_s, "%s: %ld", cases[i].path,
+                     answer.max_age_s);
+    }
+    http_answer_free(&answer);
+}
+
+Test(http_client, host_and_port_of_a_url_are_told)
+{
+    static const struct {
+        const char *url;
+        const char *authority; /* NULL = refused */
+    } cases[] = {
+        {"https://IdP.Example.com/x", "idp.example.com:443"},
+        {"http://idp.example.com", "idp.example.com:80"},
+        {"https://127.0.0.1:8443/", "127.0.0.1:8443"},
+        {"https://[::1]:8443/a?b", "[::1]:8443"},
+        {"https://user@idp.example.com/", NULL},
+        {"no url", NULL},
+        {"", NULL},
+    };
+    char text[64];
+
+    for (size_t i = 0; i < COUNTOF(cases); i++) {
+        bool good = http_url_authority(cases[i].url, text, sizeof(text));
+        cr_assert_eq(good, cases[i].authority != NULL, "%s", cases[i].url);
+        if (good) {
+            cr_assert_str_eq(text, cases[i].authority);
+        }
+    }
+    cr_assert_not(http_url_authority("https://idp.example.com/", text, 10), "it does not fit");
 }

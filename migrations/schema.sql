@@ -631,6 +631,7 @@ CREATE TABLE muster.join_token (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     revoked_at timestamp with time zone,
+    cidr cidr,
     CONSTRAINT join_token_uses_left_check CHECK ((uses_left >= 0))
 );
 
@@ -695,6 +696,7 @@ CREATE TABLE muster.node (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
+    key_stopped_at timestamp with time zone,
     CONSTRAINT node_gpus_expected_check CHECK (((gpus_expected >= 0) AND (gpus_expected <= 64))),
     CONSTRAINT node_leaf_check CHECK ((length(leaf) <= 63)),
     CONSTRAINT node_name_check CHECK (((length(name) >= 1) AND (length(name) <= 253))),
@@ -748,7 +750,9 @@ CREATE TABLE muster.node_latest (
     gpu_util_permille smallint,
     gpu_mem_used_mib integer,
     gpu_mem_all_mib integer,
-    gpu_temp_max_c smallint
+    gpu_temp_max_c smallint,
+    old_boots uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    strikes smallint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000');
 
@@ -2379,6 +2383,18 @@ GRANT SELECT(node_id) ON TABLE muster.node_latest TO muster_ingest;
 -- Name: COLUMN node_latest.seq; Type: ACL
 
 GRANT SELECT(seq) ON TABLE muster.node_latest TO muster_ingest;
+
+-- Name: COLUMN node_latest.boot_id; Type: ACL
+
+GRANT SELECT(boot_id) ON TABLE muster.node_latest TO muster_ingest;
+
+-- Name: COLUMN node_latest.old_boots; Type: ACL
+
+GRANT SELECT(old_boots) ON TABLE muster.node_latest TO muster_ingest;
+
+-- Name: COLUMN node_latest.strikes; Type: ACL
+
+GRANT SELECT(strikes) ON TABLE muster.node_latest TO muster_ingest;
 
 -- Name: TABLE node_stream; Type: ACL
 

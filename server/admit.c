@@ -151,8 +151,12 @@ static bool take_limits(struct exchange *ex)
                limits_take(limits, LIMIT_ORG, caller->org.bytes, sizeof(caller->org.bytes), now_us,
                            &ex->limits);
     }
-    return (ex->rq.route->flags & ROUTE_SIGN_IN) == 0 ||
-           limits_take_address(limits, LIMIT_SIGN_IN, ex->rq.address, now_us, &ex->limits);
+    if ((ex->rq.route->flags & (ROUTE_SIGN_IN | ROUTE_JOIN)) == 0) {
+        return true;
+    }
+    return limits_take_address(limits,
+                               (ex->rq.route->flags & ROUTE_JOIN) != 0 ? LIMIT_JOIN : LIMIT_SIGN_IN,
+                               ex->rq.address, now_us, &ex->limits);
 }
 
 static void refuse_limit(struct exchange *ex)

@@ -154,6 +154,7 @@ const struct field join_token_body[] = {
     ROW(FIELD_I64, join_token_in, uses, 0, 1, 100000, NULL),
     ROW(FIELD_I64, join_token_in, expires_in_seconds, 0, 1, 86400, NULL),
     ROW(FIELD_HOST, join_token_in, host_name, NULLABLE, 0, 0, NULL),
+    ROW(FIELD_STR, join_token_in, cidr, NULLABLE, 1, 49, NULL),
     END,
 };
 

@@ -166,9 +166,11 @@ struct join_token_in {
     int64_t uses;
     int64_t expires_in_seconds;
     struct str host_name;
+    struct str cidr;
     bool has_uses;
     bool has_expires_in_seconds;
     bool has_host_name;
+    bool has_cidr;
 };
 extern const struct field join_token_body[];
 

@@ -168,6 +168,23 @@ static void wake_orgs(struct writer *writer, const struct db_unit *units, size_t
     }
 }
 
+/* Readings that changed nothing: sent again, or of a key that two machines use. */
+static void count_strikes(struct writer *writer, const struct db_unit *units, size_t unit_count)
+{
+    for (size_t i = 0; i < unit_count; i++) {
+        if (units[i].sql != SQL_INGEST_STATE ||
+            (size_t)db_i64(units[i].rows, 0, 0) >= batch_rows(writer->batch)) {
+            continue;
+        }
+        struct db_unit unit = batch_strikes(writer->batch);
+        if (db_exec_all(writer->conn, &unit, 1) != ERR_NONE) {
+            log_warning("readings of two boots could not be counted: %s",
+                        db_conn_error(writer->conn));
+        }
+        db_rows_free(unit.rows);
+    }
+}
+
 /* Runs what the batch holds: one transaction, nearly always. */
 static enum err run_batch(struct writer *writer)
 {
@@ -180,6 +197,7 @@ static enum err run_batch(struct writer *writer)
         }
         metrics_add(METRIC_REPORT_BATCHES, 1);
         wake_orgs(writer, units, unit_count);
+        count_strikes(writer, units, unit_count);
         for (size_t i = 0; i < unit_count; i++) {
             db_rows_free(units[i].rows);
         }

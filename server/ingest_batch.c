@@ -10,6 +10,7 @@
 
 #define STATE_COLUMNS 22
 #define EVENT_COLUMNS 20
+#define STRIKE_COLUMNS 4 /* org, node, seq, boot */
 #define COLUMNS_MAX STATE_COLUMNS
 /* Rounds that are built at once: what one transaction may hold beside the readings. */
 #define ROUNDS_MAX 15
@@ -50,6 +51,7 @@ struct entry {
 struct batch {
     struct columns state;
     struct columns rounds[ROUNDS_MAX];
+    struct db_args strikes;
     bool state_due;
     struct entry entries[BATCH_EVENTS_MAX];
     size_t entry_count;
@@ -500,6 +502,16 @@ size_t batch_rows(const struct batch *batch)
 size_t batch_events(const struct batch *batch)
 {
     return batch->entry_count;
+}
+
+struct db_unit batch_strikes(struct batch *batch)
+{
+    _Static_assert(STRIKE_COLUMNS <= STATE_COLUMNS, "the first columns of the readings");
+    batch->strikes.count = 0;
+    for (size_t i = 0; i < STRIKE_COLUMNS; i++) {
+        db_arg(&batch->strikes, batch->state.args.values[i]);
+    }
+    return (struct db_unit){.sql = SQL_INGEST_STRIKES, .args = &batch->strikes};
 }
 
 size_t batch_units(struct batch *batch, struct db_unit *units, size_t max)

@@ -61,4 +61,8 @@ size_t batch_events(const struct batch *batch); /* after repeats within the batc
  */
 size_t batch_units(struct batch *batch, struct db_unit *units, size_t max);
 
+/* Asks which readings were passed over because their node speaks from two boots; valid until the
+ * next load. */
+struct db_unit batch_strikes(struct batch *batch);
+
 #endif

@@ -12,10 +12,11 @@
 #define LIMITS_WINDOW_S 60
 
 /* X(symbol, name as clients see it) */
-#define LIMIT_TABLE(X)                \
-    X(LIMIT_CREDENTIAL, "credential") \
-    X(LIMIT_ORG, "org")               \
-    X(LIMIT_SIGN_IN, "sign-in") /* by address: one who is nobody yet */
+#define LIMIT_TABLE(X)                                                  \
+    X(LIMIT_CREDENTIAL, "credential")                                   \
+    X(LIMIT_ORG, "org")                                                 \
+    X(LIMIT_SIGN_IN, "sign-in") /* by address: one who is nobody yet */ \
+    X(LIMIT_JOIN, "join")       /* by address: agents that join or renew */
 enum limit {
 #define LIMIT_ENUM(sym, name) sym,
     LIMIT_TABLE(LIMIT_ENUM)

@@ -191,6 +191,7 @@ enum route_flag {
     ROUTE_COMPRESS = 1 << 8, /* br or gzip when accepted and the body is over 4 KiB */
     ROUTE_DECISION = 1 << 9, /* a person decides: also what fails is audited */
     ROUTE_SIGN_IN = 1 << 11, /* limited by address: whoever asks is nobody yet */
+    ROUTE_JOIN = 1 << 12,    /* the same for agents, with a limit of their own */
     ROUTE_ORG = 1 << 10      /* about the org as a whole: a role in a part of it does not help */
 };
 

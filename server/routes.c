@@ -191,11 +191,11 @@ const struct route routes[] = {
 
     /* Agents. */
     {.method = "POST", .path = "/agent/v1/enroll", .operation = "agent_enroll", .perm = PERM_PUBLIC, .success = 201, .sql = -1, .handler = agent_enroll,
-     .body = agent_enroll_body, .body_size = sizeof(struct agent_enroll_in), .flags = ROUTE_LENIENT | ROUTE_NO_STORE_BODY},
+     .body = agent_enroll_body, .body_size = sizeof(struct agent_enroll_in), .flags = ROUTE_JOIN | ROUTE_LENIENT | ROUTE_NO_STORE_BODY},
     {.method = "POST", .path = "/agent/v1/challenge", .operation = "agent_challenge", .perm = PERM_PUBLIC, .success = 200, .sql = -1,
-     .handler = agent_challenge, .body = agent_challenge_body, .body_size = sizeof(struct agent_challenge_in), .flags = ROUTE_LENIENT},
+     .handler = agent_challenge, .body = agent_challenge_body, .body_size = sizeof(struct agent_challenge_in), .flags = ROUTE_JOIN | ROUTE_LENIENT},
     {.method = "POST", .path = "/agent/v1/token", .operation = "agent_token", .perm = PERM_PUBLIC, .success = 200, .sql = -1, .handler = agent_token,
-     .body = agent_token_body, .body_size = sizeof(struct agent_token_in), .flags = ROUTE_LENIENT | ROUTE_NO_STORE_BODY},
+     .body = agent_token_body, .body_size = sizeof(struct agent_token_in), .flags = ROUTE_JOIN | ROUTE_LENIENT | ROUTE_NO_STORE_BODY},
     {.method = "POST", .path = "/agent/v1/report", .operation = "agent_report", .perm = PERM_AGENT, .success = 200, .sql = -1, .handler = agent_report,
      .flags = ROUTE_LENIENT | ROUTE_RAW_BODY, .body_cap = AGENT_REPORT_MAX},
 };

@@ -237,6 +237,7 @@ static bool build(struct server *server)
         [LIMIT_CREDENTIAL] = config.rate_credential_per_minute,
         [LIMIT_ORG] = config.rate_org_per_minute,
         [LIMIT_SIGN_IN] = config.rate_sign_in_per_minute,
+        [LIMIT_JOIN] = config.rate_join_per_minute,
     };
     server->limits = limits_new(per_minute);
     server->follow = follow_new(FOLLOW_MS);

@@ -58,7 +58,8 @@ class Rig:
     """One musterd over one private PostgreSQL with default durability and 512 MB of buffers."""
 
     def __init__(self, **config):
-        self.config = {"log_level": "warning", "rate_credential_per_minute": 0, "rate_org_per_minute": 0, **config}
+        self.config = {"log_level": "warning", "rate_credential_per_minute": 0, "rate_org_per_minute": 0, "rate_join_per_minute": 0,
+                       **config}
         self.folder = Path(tempfile.mkdtemp(prefix="muster-bench-"))
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"

@@ -10,7 +10,7 @@ SELECT c.command_public_key FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uu
 -- node and costs no use; with the token used up that works until the node's first report, because nothing proves the key here.
 -- name: agent_enroll
 WITH tok AS MATERIALIZED (
-  SELECT t.id, t.cluster_id, t.host_name, t.uses_left FROM join_token t
+  SELECT t.id, t.cluster_id, t.host_name, t.cidr, t.uses_left FROM join_token t
    WHERE t.org_id = $1 AND t.id = $2::uuid AND t.revoked_at IS NULL AND t.expires_at > now() FOR UPDATE
 ), cur AS MATERIALIZED (
   SELECT n.id, n.key_generation, k.public_key, l.seen_at
@@ -20,7 +20,8 @@ WITH tok AS MATERIALIZED (
      FOR UPDATE OF n
 ), verdict AS MATERIALIZED (
   SELECT tok.id, tok.cluster_id, cur.id AS node_id,
-         CASE WHEN tok.host_name IS NOT NULL AND lower(tok.host_name) <> lower($3::text) THEN 'bound'
+         CASE WHEN tok.cidr IS NOT NULL AND NOT $11::text::inet <<= tok.cidr THEN 'elsewhere'
+              WHEN tok.host_name IS NOT NULL AND lower(tok.host_name) <> lower($3::text) THEN 'bound'
               WHEN cur.public_key = $4::bytea AND (tok.uses_left > 0 OR cur.seen_at IS NULL) THEN 'same'
               WHEN tok.uses_left = 0 THEN 'used_up'
               WHEN cur.public_key IS NOT NULL THEN 'taken'
@@ -40,7 +41,7 @@ WITH tok AS MATERIALIZED (
   SELECT $1, $7::uuid, cl.id, $3::text, cl.slot, coalesce($10::text, ''), 1, $9::integer, now() FROM cl JOIN verdict v ON v.word = 'new'
   RETURNING id, key_generation
 ), took AS (
-  UPDATE node n SET key_generation = n.key_generation + 1, joined_at = now(), interval_seconds = $9::integer,
+  UPDATE node n SET key_generation = n.key_generation + 1, joined_at = now(), interval_seconds = $9::integer, key_stopped_at = NULL,
          host_serial = coalesce($10::text, n.host_serial)
     FROM verdict v JOIN cl ON cl.id = v.cluster_id WHERE n.org_id = $1 AND n.id = v.node_id AND v.word = 'take_over'
   RETURNING n.id, n.key_generation
@@ -51,7 +52,8 @@ WITH tok AS MATERIALIZED (
 ), key AS (
   INSERT INTO node_key (org_id, node_id, generation, public_key) SELECT $1, nd.id, nd.key_generation, $4::bytea FROM nd WHERE nd.joined
 ), latest AS (
-  INSERT INTO node_latest (org_id, node_id) SELECT $1, nd.id FROM nd WHERE nd.joined ON CONFLICT (org_id, node_id) DO NOTHING
+  INSERT INTO node_latest AS l (org_id, node_id) SELECT $1, nd.id FROM nd WHERE nd.joined
+  ON CONFLICT (org_id, node_id) DO UPDATE SET seq = 0, old_boots = '{}', strikes = 0
 ), token AS (
   INSERT INTO agent_token (org_id, node_id, token_hash, generation, expires_at)
   SELECT $1, nd.id, $5::bytea, nd.key_generation, now() + make_interval(secs => $6::integer) FROM nd
@@ -67,9 +69,9 @@ WITH tok AS MATERIALIZED (
                                'target', coalesce(nd.id, v.node_id), 'target_name', $3::text,
                                'outcome', CASE WHEN nd.joined THEN 'done' ELSE 'denied' END,
                                'after', CASE WHEN nd.joined THEN json_build_object('cluster_id', v.cluster_id, 'generation', nd.key_generation) END)::text
-    FROM verdict v LEFT JOIN (nd CROSS JOIN head) ON true WHERE nd.joined OR v.word IN ('bound', 'taken')
+    FROM verdict v LEFT JOIN (nd CROSS JOIN head) ON true WHERE nd.joined OR v.word IN ('bound', 'elsewhere', 'taken')
 )
-SELECT CASE WHEN v.word IN ('new', 'take_over', 'same') THEN 201 WHEN v.word = 'bound' THEN 403 WHEN v.word = 'taken' THEN 409
+SELECT CASE WHEN v.word IN ('new', 'take_over', 'same') THEN 201 WHEN v.word IN ('bound', 'elsewhere') THEN 403 WHEN v.word = 'taken' THEN 409
             ELSE 401 END AS status,
        v.word, nd.id AS node_id, v.cluster_id, nd.key_generation AS generation, cl.command_public_key, nd.joined
   FROM verdict v LEFT JOIN nd ON true LEFT JOIN cl ON true;

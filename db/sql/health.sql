@@ -7,6 +7,61 @@
 -- scope: global
 SELECT h.org_id FROM org_head h ORDER BY h.org_id;
 
+-- Two machines that use one key are both stopped: nobody can tell which is the right one. Its key and tokens end, a person is told what
+-- to do, and a new generation by a join token lets one in again.
+-- name: node_stop_copied
+-- role: loop
+WITH due AS MATERIALIZED (
+  SELECT n.id, n.cluster_id, n.name, n.key_generation, l.boot_id, l.old_boots[1] AS other
+    FROM node_latest l JOIN node n ON n.org_id = l.org_id AND n.id = l.node_id
+   WHERE l.org_id = $1 AND l.strikes >= 2 AND n.removed_at IS NULL AND n.key_stopped_at IS NULL
+   ORDER BY n.id LIMIT 100 FOR NO KEY UPDATE OF n SKIP LOCKED
+), key AS (
+  UPDATE node_key k SET revoked_at = now() FROM due d WHERE k.org_id = $1 AND k.node_id = d.id AND k.revoked_at IS NULL
+), tokens AS (
+  DELETE FROM agent_token t USING due d WHERE t.org_id = $1 AND t.node_id = d.id
+), upd AS (
+  UPDATE node n SET key_stopped_at = now(), version = n.version + 1, updated_at = now()
+    FROM due d WHERE n.org_id = $1 AND n.id = d.id RETURNING n.id
+), epoch AS (
+  UPDATE installation i SET auth_epoch = i.auth_epoch + 1 WHERE i.one AND EXISTS (SELECT FROM upd)
+), old AS MATERIALIZED (
+  SELECT i.id, i.node_id FROM incident i JOIN due d ON d.id = i.node_id
+   WHERE i.org_id = $1 AND i.device = '' AND i.check_id = 'node_key' AND i.code = 'copied' AND i.closed_at IS NULL FOR NO KEY UPDATE OF i
+), again AS (
+  UPDATE incident i SET count = i.count + 1, last_at = now(), version = i.version + 1 FROM old WHERE i.org_id = $1 AND i.id = old.id
+), head AS (
+  UPDATE org_head h SET event_seq = h.event_seq + 2 * c.n, last_no = h.last_no + c.n FROM (SELECT count(*) AS n FROM upd) c
+   WHERE h.org_id = $1 AND c.n > 0 RETURNING h.event_seq - 2 * c.n AS seq_base, h.last_no - c.n AS no_base
+), told AS MATERIALIZED (
+  SELECT d.id, d.cluster_id, d.name, d.key_generation, d.boot_id, d.other, row_number() OVER (ORDER BY d.id) AS place,
+         head.seq_base, head.no_base, coalesce(old.id, gen_random_uuid()) AS incident_id, old.id IS NULL AS opens,
+         'Two machines use the key of ' || d.name || '; both were stopped. Find the copy; then empty the state folder of the right machine'
+         || ' and give it a join token.' AS summary
+    FROM head, due d JOIN upd ON upd.id = d.id LEFT JOIN old ON old.node_id = d.id
+), opened AS (
+  INSERT INTO incident (org_id, id, no, cluster_id, node_id, check_id, code, severity, clears, boot_id, summary, evidence, first_at, last_at)
+  SELECT $1, t.incident_id, t.no_base + t.place, t.cluster_id, t.id, 'node_key', 'copied', 'critical', 'person', t.boot_id, t.summary,
+         jsonb_build_array(jsonb_build_object('at', now(), 'source', 'muster', 'opened', true,
+                                              'text', 'Reports came in turn from boot ' || t.boot_id || ' and boot ' || t.other || '.')),
+         now(), now()
+    FROM told t WHERE t.opens
+), ev AS (
+  INSERT INTO event (org_id, seq, type, severity, cluster_id, node_id, incident_id, summary, data)
+  SELECT $1, t.seq_base + 2 * t.place - 1, 'node.key_stopped', 'critical', t.cluster_id, t.id, t.incident_id, t.summary,
+         jsonb_build_object('generation', t.key_generation, 'boot_id', t.boot_id, 'other_boot_id', t.other) FROM told t
+  UNION ALL
+  SELECT $1, t.seq_base + 2 * t.place, CASE WHEN t.opens THEN 'incident.opened' ELSE 'incident.changed' END, 'critical', t.cluster_id, t.id,
+         t.incident_id, t.summary, jsonb_build_object('check_id', 'node_key', 'code', 'copied', 'device', '', 'node_fault', false) FROM told t
+), au AS (
+  INSERT INTO audit (org_id, body)
+  SELECT $1, json_build_object('actor', 'muster', 'credential', NULL, 'action', 'node.stop_key', 'target', t.id, 'target_name', t.name,
+                               'outcome', 'done', 'before', NULL,
+                               'after', json_build_object('generation', t.key_generation, 'boot_id', t.boot_id, 'other_boot_id', t.other))::text
+    FROM told t
+)
+SELECT (SELECT count(*) FROM upd) AS changed;
+
 -- The one rule of a node's state. $2 silence changes nothing yet (just started) $3 repair states in which a node shows as repairing.
 -- The first that holds: paused, repairing, pending, unknown (silent), starting, unhealthy, healthy. A warning is a mark beside it.
 -- name: node_derive
@@ -21,7 +76,7 @@ WITH inc AS MATERIALIZED (
     FROM repair r WHERE r.org_id = $1 AND r.ended_at IS NULL AND r.state = ANY ($3::text[])
 ), look AS MATERIALIZED (
   SELECT n.id, n.cluster_id, n.name, n.state AS was, n.reason AS reason_was, n.warning AS warning_was, n.boot_id AS boot_was,
-         n.ready_at AS ready_was, n.booted_at, n.paused_until, n.paused_by, n.joined_at, n.paused_until > now() AS paused,
+         n.ready_at AS ready_was, n.booted_at, n.paused_until, n.paused_by, n.joined_at, n.key_stopped_at, n.paused_until > now() AS paused,
          coalesce(l.boot_id, n.boot_id) AS boot_id, l.boot_id IS NOT NULL AND l.ready AS ready, l.seen_at,
          l.seen_at < now() - make_interval(secs => 3 * n.interval_seconds) AS silent,
          coalesce(inc.fault, false) AS fault, coalesce(inc.warning, false) AS warning, inc.summary, inc.incident_id,
@@ -35,12 +90,16 @@ WITH inc AS MATERIALIZED (
 ), want AS (
   SELECT k.id, k.cluster_id, k.name, k.was, k.reason_was, k.warning_was, k.boot_was, k.ready_was, k.booted_at, k.boot_id, k.ready,
          k.warning, k.incident_id, k.repair_id,
-         CASE WHEN k.paused THEN 'paused' WHEN k.repair_id IS NOT NULL THEN 'repairing' WHEN k.seen_at IS NULL THEN 'pending'
+         CASE WHEN k.paused THEN 'paused' WHEN k.repair_id IS NOT NULL THEN 'repairing' WHEN k.key_stopped_at IS NOT NULL THEN 'unknown'
+              WHEN k.seen_at IS NULL THEN 'pending'
               WHEN k.silent AND $2::boolean AND k.was NOT IN ('paused', 'repairing') THEN k.was
               WHEN k.silent THEN 'unknown' WHEN NOT k.ready THEN 'starting' WHEN k.fault THEN 'unhealthy' ELSE 'healthy' END AS state,
          CASE WHEN k.paused THEN 'In maintenance until ' || to_char(k.paused_until, 'YYYY-MM-DD HH24:MI') || ' UTC'
                                  || coalesce(', by ' || k.paused_by, '') || '.'
               WHEN k.repair_id IS NOT NULL THEN k.repair_reason
+              WHEN k.key_stopped_at IS NOT NULL
+              THEN 'Two machines used this node''s key, so both were stopped at ' || to_char(k.key_stopped_at, 'YYYY-MM-DD HH24:MI:SS')
+                   || ' UTC. Find the copy; then empty the state folder of the right machine and give it a join token.'
               WHEN k.seen_at IS NULL AND k.joined_at IS NULL THEN 'Waiting for its agent to join.'
               WHEN k.seen_at IS NULL THEN 'Joined; waiting for its first report.'
               WHEN k.silent AND $2::boolean AND k.was NOT IN ('paused', 'repairing') THEN k.reason_was

@@ -2,22 +2,39 @@
 -- The arrays are parallel; the belt instead of one org is the join on both keys.
 
 -- Readings. Sorted by (org, node), the last report of each node only. An older report changes nothing.
--- Columns of gpu_* are array texts ('{97,98,NULL}').
+-- Columns of gpu_* are array texts ('{97,98,NULL}'). A machine never goes back to an earlier boot: a report of one is a strike. So is
+-- an older report of another boot, since the number of reports grows across boots; ingest_strikes counts those.
 -- name: ingest_state
 -- role: ingest
 -- scope: global
+WITH upd AS (
+  UPDATE node_latest t
+     SET seq = u.seq, seen_at = now(), boot_id = u.boot_id,
+         old_boots = CASE WHEN u.boot_id <> t.boot_id THEN (t.boot_id || t.old_boots)[1:8] ELSE t.old_boots END,
+         strikes = CASE WHEN u.boot_id <> t.boot_id
+                        THEN CASE WHEN u.boot_id = ANY (t.old_boots) THEN least(t.strikes + 1, 9) ELSE 0 END ELSE t.strikes END, ready = u.ready, cpu_permille = u.cpu, mem_used_mib = u.mem,
+         mem_total_mib = u.mem_total, disk_permille = u.disk, net_rx_mbps = u.net_rx, net_tx_mbps = u.net_tx,
+         fabric_rx_mbps = u.fabric_rx, fabric_tx_mbps = u.fabric_tx, gpu_util = u.util::smallint[], gpu_mem_mib = u.gpu_mem::integer[],
+         gpu_mem_total_mib = u.gpu_mem_total::integer[], gpu_temp_c = u.temp::smallint[], gpu_power_w = u.power::smallint[],
+         gpu_util_permille = u.util_mean, gpu_mem_used_mib = u.gpu_mem_used, gpu_mem_all_mib = u.gpu_mem_all, gpu_temp_max_c = u.temp_max
+    FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::uuid[], $5::boolean[], $6::smallint[], $7::integer[], $8::integer[],
+                $9::smallint[], $10::integer[], $11::integer[], $12::integer[], $13::integer[], $14::text[], $15::text[], $16::text[],
+                $17::text[], $18::text[], $19::smallint[], $20::integer[], $21::integer[], $22::smallint[])
+         AS u(org_id, node_id, seq, boot_id, ready, cpu, mem, mem_total, disk, net_rx, net_tx, fabric_rx, fabric_tx, util, gpu_mem,
+              gpu_mem_total, temp, power, util_mean, gpu_mem_used, gpu_mem_all, temp_max)
+   WHERE t.org_id = u.org_id AND t.node_id = u.node_id AND t.seq < u.seq
+  RETURNING t.seq
+)
+SELECT count(*) AS updated FROM upd;
+
+-- name: ingest_strikes
+-- role: ingest
+-- scope: global
 UPDATE node_latest t
-   SET seq = u.seq, seen_at = now(), boot_id = u.boot_id, ready = u.ready, cpu_permille = u.cpu, mem_used_mib = u.mem,
-       mem_total_mib = u.mem_total, disk_permille = u.disk, net_rx_mbps = u.net_rx, net_tx_mbps = u.net_tx,
-       fabric_rx_mbps = u.fabric_rx, fabric_tx_mbps = u.fabric_tx, gpu_util = u.util::smallint[], gpu_mem_mib = u.gpu_mem::integer[],
-       gpu_mem_total_mib = u.gpu_mem_total::integer[], gpu_temp_c = u.temp::smallint[], gpu_power_w = u.power::smallint[],
-       gpu_util_permille = u.util_mean, gpu_mem_used_mib = u.gpu_mem_used, gpu_mem_all_mib = u.gpu_mem_all, gpu_temp_max_c = u.temp_max
-  FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::uuid[], $5::boolean[], $6::smallint[], $7::integer[], $8::integer[],
-              $9::smallint[], $10::integer[], $11::integer[], $12::integer[], $13::integer[], $14::text[], $15::text[], $16::text[],
-              $17::text[], $18::text[], $19::smallint[], $20::integer[], $21::integer[], $22::smallint[])
-       AS u(org_id, node_id, seq, boot_id, ready, cpu, mem, mem_total, disk, net_rx, net_tx, fabric_rx, fabric_tx, util, gpu_mem,
-            gpu_mem_total, temp, power, util_mean, gpu_mem_used, gpu_mem_all, temp_max)
- WHERE t.org_id = u.org_id AND t.node_id = u.node_id AND t.seq < u.seq;
+   SET strikes = least(t.strikes + 1, 9),
+       old_boots = CASE WHEN u.boot_id = ANY (t.old_boots) THEN t.old_boots ELSE (u.boot_id || t.old_boots)[1:8] END
+  FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::uuid[]) AS u(org_id, node_id, seq, boot_id)
+ WHERE t.org_id = u.org_id AND t.node_id = u.node_id AND t.seq >= u.seq AND t.boot_id <> u.boot_id;
 
 -- Events: the marks make each count exactly once, then what is new is folded into open incidents.
 -- kind 0 is a fault, 1 says that its condition is gone, 2 is a note of the agent's own (no incident).

@@ -1,18 +1,18 @@
 -- Join tokens: how a node enrols into a cluster. Stored hashed, shown once, an hour at most by default.
 
 -- fragment: join_token_fields
-t.id, t.cluster_id, t.uses_left, t.host_name, t.created_by, t.created_at, t.expires_at, t.revoked_at
+t.id, t.cluster_id, t.uses_left, t.host_name, t.cidr, t.created_by, t.created_at, t.expires_at, t.revoked_at
 
 -- The secret never comes here; server/handlers/join_tokens.c adds it to the first answer. $2 cluster $3 key $4 fingerprint $5 actor $6 context $7 uses $8 expires_in_seconds
--- $9 host_name $10 id $11 token's hash
+-- $9 host_name $10 network $11 id $12 token's hash
 -- name: join_token_create
 WITH seen AS (
   SELECT i.status, i.body, i.fingerprint FROM idempotency i WHERE i.org_id = $1 AND i.key = $3
 ), cl AS MATERIALIZED (
   SELECT c.id, c.name FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid FOR KEY SHARE
 ), act AS (
-  INSERT INTO join_token AS t (org_id, id, cluster_id, token_hash, uses_left, host_name, created_by, expires_at)
-  SELECT $1, $10::uuid, cl.id, $11::bytea, coalesce($7::integer, 1), $9, $5, now() + coalesce($8::integer, 3600) * interval '1 second'
+  INSERT INTO join_token AS t (org_id, id, cluster_id, token_hash, uses_left, host_name, cidr, created_by, expires_at)
+  SELECT $1, $11::uuid, cl.id, $12::bytea, coalesce($7::integer, 1), $9, network($10::inet), $5, now() + coalesce($8::integer, 3600) * interval '1 second'
     FROM cl WHERE NOT EXISTS (SELECT FROM seen)
   RETURNING {{join_token_fields}}
 ), head AS (

@@ -159,7 +159,9 @@ static enum err reply_verdict(struct enrolment *enrolment, const struct db_rows 
     case 201:
         return reply_enrolled(enrolment, rows);
     case 403:
-        return fail(rq, ERR_FORBIDDEN, "This join token is bound to another host name.");
+        return str_eq_c(db_text(rows, 0, db_rows_col(rows, "word")), "elsewhere")
+                   ? fail(rq, ERR_FORBIDDEN, "This join token is bound to another network.")
+                   : fail(rq, ERR_FORBIDDEN, "This join token is bound to another host name.");
     case 409:
         return fail(rq, ERR_NAME_TAKEN,
                     "Another machine joined as %.*s. Remove that node first, or use another name.",

@@ -64,6 +64,7 @@ const struct catalog_check catalog_checks[] = {
     {"agent.dropped", "Events dropped by the agent", "agent", "passive", "warning", "none", false, "quiet", 3600, HOUR},
     {"agent.kmsg_lost", "Kernel lines lost", "agent", "passive", "warning", "none", false, "quiet", 3600, HOUR},
     {"agent.kmsg_overflow", "Kernel lines beyond the agent's budget", "agent", "passive", "warning", "none", false, "quiet", 3600, HOUR},
+    {"node_key", "Key of a node", "server", "passive", "critical", "none", false, "person", 0, HAND},
     {"reported", "Reported by a person", "person", "passive", "critical", "none", true, "person", 0, HAND},
 };
 /* clang-format on */

@@ -28,7 +28,13 @@ static enum err run(struct runner *runner, const struct uuid *org)
 
     db_arg_bool(&args, in_grace(runner));
     db_arg(&args, working.text);
-    enum err err;
+    enum err err = runner_exec(runner, SQL_NODE_STOP_COPIED, org, NULL, &changed);
+    if (err != 0) {
+        return err;
+    }
+    if (changed > 0) {
+        runner_changed(runner, org, WAKE_STATE);
+    }
     do {
         err = runner_exec(runner, SQL_NODE_DERIVE, org, &args, &changed);
         if (err == 0 && changed > 0) {

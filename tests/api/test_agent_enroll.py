@@ -120,6 +120,23 @@ def test_a_bound_token_is_for_its_host_only(server):
     Agent(server, host).enroll(token)
 
 
+def bound_to(world, cidr):
+    return world.made("POST", f"clusters/{world.org.cluster_id}/join-tokens", {"cidr": cidr})
+
+
+@pytest.mark.parametrize("cidr, status", [("127.0.0.0/8", 201), ("127.0.0.1", 201), ("10.0.0.0/8", 403), ("fd00::/8", 403)])
+def test_I5_a_token_bound_to_a_network_is_for_its_addresses_only(world, cidr, status):
+    token = bound_to(world, cidr)
+    agent = Agent(world.server, name())
+    answer = agent.try_enroll(token["token"])
+    assert answer.status_code == status, answer.text
+    left = world.api("GET", f"join-tokens/{token['id']}").json()["uses_left"]
+    assert left == (0 if status == 201 else 1)
+    if status == 403:
+        assert "another network" in answer.json()["detail"]
+        assert world.sql(f"SELECT body::json ->> 'outcome' FROM audit WHERE body::json ->> 'target_name' = '{agent.name}'") == "denied"
+
+
 def test_refusals_of_a_known_token_are_audited(server):
     agent = Agent(server, name())
     agent.try_enroll(join_token(server, host_name="another"))
@@ -150,6 +167,19 @@ def test_I5_one_use_is_one_node_however_many_ask(server):
     for thread in threads:
         thread.join()
     assert sorted(answers) == [201] + [401] * 29
+
+
+def test_I5_n_uses_are_n_nodes_however_many_ask(server):
+    token = join_token(server, uses=7)
+    agents = [Agent(server, name()) for _ in range(24)]
+    answers = []
+    threads = [threading.Thread(target=lambda a=a: answers.append(a.try_enroll(token).status_code)) for a in agents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == [201] * 7 + [401] * 17
+    assert uses_left(server, token) == 0
 
 
 def test_the_same_machine_asking_twice_at_once_is_one_node(server):

@@ -38,6 +38,17 @@ def test_the_secret_is_nowhere_but_in_the_first_answer(world):
     assert hashlib.sha256(first["token"].encode()).hexdigest() in stored
 
 
+def test_a_network_is_kept_without_its_host_bits(world):
+    token = world.made("POST", f"clusters/{world.org.cluster_id}/join-tokens", {"cidr": "10.20.30.40/16"})
+    assert token["cidr"] == "10.20.0.0/16"
+
+
+def test_what_is_no_network_is_refused(world):
+    for bad in ("10.0.0.0/33", "10.0.0.0/8,10.1.0.0/16", "10.0.0.0 /8", "here", "10.0.0.0/8/8", "::/129"):
+        answer = world.api("POST", f"clusters/{world.org.cluster_id}/join-tokens", {"cidr": bad})
+        assert answer.status_code == 422 and answer.json()["errors"][0]["pointer"] == "#/cidr", bad
+
+
 def test_refusals_come_all_at_once(world):
     check_refusals(world, "POST", f"clusters/{world.cluster()}/join-tokens", {"uses": 0, "expires_in_seconds": 86401, "host_name": "a b"},
                    ["#/uses", "#/expires_in_seconds", "#/host_name"])

@@ -117,3 +117,19 @@ def test_T8_bodies_depth_and_pages_are_bounded(world):
     for _ in range(3):
         world.project()
     assert len(world.api("GET", "projects?limit=100000").json()["items"]) <= 200
+
+
+def test_T8_agents_that_join_are_limited_by_their_address(server):
+    """With a limit of their own: what they take is not what people need to sign in."""
+    with Musterd(pg=server.pg, init=False, rate_join_per_minute=20, trusted_proxies="127.0.0.0/8", insecure_http_from="0.0.0.0/0") as second:
+        def ask(path, body, address):
+            return second.api("POST", path, body, token=False, headers={"X-Forwarded-For": address}).status_code
+
+        def enroll(address):
+            return ask("/agent/v1/enroll", {"token": "mjt_" + "x" * 43, "name": "n", "public_key": "A" * 43}, address)
+        seen = [enroll("192.0.2.7") for _ in range(40)]
+        assert seen[:20] == [401] * 20 and 429 in seen[20:]
+        challenge = {"node_id": "0192aaaa-0000-7000-8000-00000000000a"}
+        assert 429 in [ask("/agent/v1/challenge", challenge, "192.0.2.7") for _ in range(20)], "all three count together"
+        assert enroll("192.0.2.8") == 401, "another address goes on"
+        assert ask("/api/v1/session", {"token": "msl_" + "x" * 43}, "192.0.2.7") == 401

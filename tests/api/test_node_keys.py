@@ -15,7 +15,7 @@ def within(seconds, condition):
         time.sleep(0.02)
 
 
-def test_a_revoked_node_is_refused_within_5_seconds_and_no_other_one(world):
+def test_I6_a_revoked_node_is_refused_within_5_seconds_and_no_other_one(world):
     agent, other = world.agent(), world.agent()
     for one in (agent, other):  # every loop has both in its cache
         for _ in range(6):

@@ -287,7 +287,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     ["GET", "/clusters/:c/join-tokens", ({ c }, url) => page(tokens.filter((token) => token.cluster_id === c).map(({ token: _, cluster_id: __, ...rest }) => rest), url)],
     ["POST", "/clusters/:c/join-tokens", ({ c }, _, body) => {
       need("token.write");
-      const token = { id: idOf("token", tokens.length + 1), token: `mjt_${String(tokens.length).padStart(2, "0")}7Q2fX8rT1bV6mZ0kL5cN9wHs3JdGpY4n4Kp`, uses_left: body.uses ?? 1, expires_at: iso(Date.now() + (body.expires_in_seconds ?? 3600) * 1000), host_name: null, created_by: "Maya Okafor", created_at: iso(Date.now()), cluster_id: c };
+      const token = { id: idOf("token", tokens.length + 1), token: `mjt_${String(tokens.length).padStart(2, "0")}7Q2fX8rT1bV6mZ0kL5cN9wHs3JdGpY4n4Kp`, uses_left: body.uses ?? 1, expires_at: iso(Date.now() + (body.expires_in_seconds ?? 3600) * 1000), host_name: null, cidr: null, created_by: "Maya Okafor", created_at: iso(Date.now()), cluster_id: c };
       tokens.push(token);
       return token;
     }, 201],

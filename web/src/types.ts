@@ -430,6 +430,7 @@ export interface JoinToken {
   uses_left: number;
   expires_at: string;
   host_name: string | null;
+  cidr: string | null;
   created_by: string;
   created_at: string;
 }

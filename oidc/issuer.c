@@ -238,11 +238,11 @@ bool oidc_issuer_matches(const struct oidc_issuer *issuer, struct str iss, struc
 struct issuer_body {
     struct str issuer, client_id, username_claim, username_prefix, groups_claim, groups_path,
         groups_prefix, required_claims;
-    struct str name, preset, client_secret, discovery_url, ca_certificate;
+    struct str name, title, preset, client_secret, discovery_url, ca_certificate;
     struct str_list audiences, algorithms, entra_tenants, allowed_domains, quirks, scopes;
-    int64_t leeway_s, max_lifetime_s;
+    int64_t leeway_s, max_lifetime_s, not_before;
     bool has_leeway, has_lifetime, has_groups_claim, has_groups_path;
-    bool enabled;
+    bool enabled, sign_in, bearer;
 };
 
 #define AT(member) offsetof(struct issuer_body, member)
@@ -271,12 +271,16 @@ static const struct field issuer_fields[] = {
     {"max_lifetime_s", FIELD_I64, AT(max_lifetime_s), AT(has_lifetime), .min = 60, .max = OIDC_LIFETIME_MAX_S},
     {"quirks", FIELD_STR_LIST, AT(quirks), .min = 0, .max = 2, .names = quirk_names},
     {"name", FIELD_STR, AT(name), .min = 1},
+    {"title", FIELD_STR, AT(title)},
     {"preset", FIELD_ENUM, AT(preset), .names = preset_names},
     {"client_secret", FIELD_STR, AT(client_secret), .min = 1, .max = 4096},
     {"discovery_url", FIELD_STR, AT(discovery_url), .min = 1, .max = URL_MAX},
     {"ca_certificate", FIELD_STR, AT(ca_certificate), .min = 1, .max = 16384},
     {"scopes", FIELD_STR_LIST, AT(scopes), .min = 0, .max = 32},
     {"enabled", FIELD_BOOL, AT(enabled)},
+    {"sign_in", FIELD_BOOL, AT(sign_in)},
+    {"bearer", FIELD_BOOL, AT(bearer)},
+    {"not_before", FIELD_TIME, AT(not_before)},
     {NULL},
 };
 /* clang-format on */
@@ -294,10 +298,20 @@ static void complain(struct reading *reading, const char *pointer, const char *c
     decode_error_add(reading->arena, reading->errors, pointer, code, detail);
 }
 
+/* Plain http is as good as https where an operator named the host. */
+static const char *find_problem(struct arena *arena, struct str url, bool allow_http)
+{
+    if (allow_http && str_starts(url, STR("http://"))) {
+        const struct str rest = {url.ptr + 4, url.len - 4};
+        return oidc_url_problem(str_of(arena_printf(arena, "https%.*s", STR_FMT(rest))));
+    }
+    return oidc_url_problem(url);
+}
+
 static void read_url(struct reading *reading, bool allow_private)
 {
     struct str url = reading->body->issuer;
-    const char *problem = oidc_url_problem(url);
+    const char *problem = find_problem(reading->arena, url, allow_private);
     reading->issuer->url = url;
     if (problem != NULL) {
         complain(reading, "#/issuer", "invalid_format",

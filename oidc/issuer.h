@@ -81,7 +81,8 @@ const char *oidc_issuer_not_run(const struct oidc_issuer *issuer);
 struct oidc_issuer_source {
     struct str text;      /* a JSON object of at most 64 KiB; must outlive the call only */
     struct str client_id; /* goes before the text's, and stands in for missing audiences */
-    bool allow_private;   /* private literal addresses are refused otherwise */
+    bool allow_private;   /* an operator named this host: plain http, and private literal addresses,
+                             are refused otherwise */
 };
 
 /* Reads an issuer as the API takes it (docs/oidc.md lists the fields). Returns as decode_body does;

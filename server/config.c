@@ -133,3 +133,13 @@ bool config_read(int argc, char **argv, char *error, size_t error_cap)
     return config_load(config_keys, config_keys_count, &source, error, error_cap) &&
            check_together(error, error_cap);
 }
+
+void config_address(char *ret_address, size_t cap)
+{
+    bool tls = config.tls_certificate[0] != '\0';
+    if (config.public_url[0] != '\0') {
+        (void)snprintf(ret_address, cap, "%s", config.public_url);
+    } else {
+        (void)snprintf(ret_address, cap, "%s://%s", tls ? "https" : "http", config.listen);
+    }
+}

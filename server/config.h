@@ -57,4 +57,7 @@ extern const size_t config_keys_count;
  * False with a sentence in error. argv without program and subcommand. */
 bool config_read(int argc, char **argv, char *error, size_t error_cap) MUST_CHECK;
 
+/* How people reach this server, without a slash at the end; 512 bytes are enough. */
+void config_address(char *ret_address, size_t cap);
+
 #endif

@@ -270,8 +270,13 @@ static enum err take_cursor(struct exchange *ex, const struct page *page, struct
 static enum err decode_all(struct exchange *ex, struct page *page)
 {
     struct request *rq = &ex->rq;
+    bool raw = (rq->route->flags & ROUTE_RAW_BODY) != 0;
+    if (raw && (rq->route->flags & ROUTE_LENIENT) == 0 && rq->body.len > 0 &&
+        !is_json_body(ex->headers[HEADER_CONTENT_TYPE])) {
+        return fail(rq, ERR_MEDIA_TYPE, "Send the body as Content-Type: application/json.");
+    }
     enum err in_query = decode_params(ex, page);
-    enum err in_body = (rq->route->flags & ROUTE_RAW_BODY) != 0 ? ERR_NONE : decode_in(ex);
+    enum err in_body = raw ? ERR_NONE : decode_in(ex);
     if (in_body != ERR_NONE && in_body != ERR_INVALID_FIELDS) {
         return in_body;
     }

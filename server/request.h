@@ -27,6 +27,8 @@
     X(PERM_ORG_WRITE, "org.write")                                 \
     X(PERM_AUDIT_READ, "audit.read")                               \
     X(PERM_MEMBER_WRITE, "member.write")                           \
+    X(PERM_ISSUER_READ, "issuer.read")                             \
+    X(PERM_ISSUER_WRITE, "issuer.write")                           \
     X(PERM_PLATFORM, "platform") /* orgs themselves */             \
     X(PERM_AGENT, "agent")       /* a node's own credential */
 enum perm_bit {

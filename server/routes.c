@@ -8,6 +8,7 @@
 #include "server/handlers/checks.h"
 #include "server/handlers/events.h"
 #include "server/handlers/history.h"
+#include "server/handlers/issuers.h"
 #include "server/handlers/join_tokens.h"
 #include "server/handlers/lists.h"
 #include "server/handlers/members.h"
@@ -141,6 +142,18 @@ const struct route routes[] = {
      .flags = ROUTE_ORG},
     {.method = "DELETE", .path = "/api/v1/members/{member}", .operation = "member_delete", .perm = PERM_MEMBER_WRITE, .success = 204, .sql = SQL_MEMBER_DELETE,
      .args = ARG_ACTOR, .flags = ROUTE_VERB | ROUTE_ORG},
+
+    /* Issuers. Their bodies are read by the verifier's own table (oidc/issuer.c). */
+    {.method = "GET", .path = "/api/v1/issuers", .operation = "issuer_list", .perm = PERM_ISSUER_READ, .success = 200, .sql = -1,
+     .args = ARG_PAGE, .handler = issuer_list, .flags = ROUTE_ORG | ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/issuers", .operation = "issuer_create", .perm = PERM_ISSUER_WRITE, .success = 201, .sql = -1,
+     .handler = issuer_create, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_RAW_BODY},
+    {.method = "GET", .path = "/api/v1/issuers/{issuer}", .operation = "issuer_get", .perm = PERM_ISSUER_READ, .success = 200, .sql = -1,
+     .handler = issuer_get, .flags = ROUTE_ORG},
+    {.method = "PATCH", .path = "/api/v1/issuers/{issuer}", .operation = "issuer_update", .perm = PERM_ISSUER_WRITE, .success = 200, .sql = -1,
+     .handler = issuer_update, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_IF_MATCH | ROUTE_RAW_BODY},
+    {.method = "DELETE", .path = "/api/v1/issuers/{issuer}", .operation = "issuer_delete", .perm = PERM_ISSUER_WRITE, .success = 204,
+     .sql = SQL_ISSUER_DELETE, .args = ARG_ACTOR, .flags = ROUTE_ORG | ROUTE_VERB},
 
     /* service tokens */
     {.method = "GET", .path = "/api/v1/tokens", .operation = "token_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_SERVICE_TOKEN_LIST,

@@ -14,17 +14,6 @@
 
 #define ORGS_MAX 14 /* audit rows in one transaction beside the link itself */
 
-/* How people reach this server. */
-static void write_base(char *base, size_t cap)
-{
-    bool tls = config.tls_certificate[0] != '\0';
-    if (config.public_url[0] != '\0') {
-        (void)snprintf(base, cap, "%s", config.public_url);
-    } else {
-        (void)snprintf(base, cap, "%s://%s", tls ? "https" : "http", config.listen);
-    }
-}
-
 /* The person and the orgs whose audit gets a row. */
 static enum err find_person(struct db_conn *conn, const char *user, struct uuid *ret_person,
                             struct uuid orgs[ORGS_MAX], size_t *ret_count)
@@ -116,7 +105,7 @@ enum err sign_in_link_make(const char *user, char *link, size_t link_cap, char *
     }
     db_conn_free(conn);
     if (err == ERR_NONE) {
-        write_base(base, sizeof(base));
+        config_address(base, sizeof(base));
         (void)snprintf(link, link_cap, "%s/sign-in#token=%s", base, token);
     }
     return err;

@@ -13,11 +13,11 @@ READS = {"session", "cluster.read"}
 ROLES = {
     "viewer": READS,
     "script_author": READS,
-    "auditor": READS | {"audit.read"},
+    "auditor": READS | {"audit.read", "issuer.read"},
     "operator": READS | {"node.write", "incident.write", "repair.request"},
     "approver": READS | {"repair.request", "repair.decide"},
     "admin": READS | {"cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write",
-                      "audit.read", "member.write"},
+                      "audit.read", "member.write", "issuer.read", "issuer.write"},
 }
 # Only for people with a session, whatever the role; the sample brings one.
 SESSIONS = {"session_switch", "session_delete", "session_delete_all"}

@@ -84,6 +84,14 @@ class World:
     def member(self, role="viewer", **fields):
         return self.made("POST", "members", {"name": self.name("person"), "role": role, **fields})
 
+    def issuer_body(self, **fields):
+        """Nobody is there: the address is refused when it is connected to."""
+        name = self.name("idp")
+        return {"name": name, "issuer": f"https://{name}.invalid", "client_id": "muster", "enabled": False, **fields}
+
+    def issuer(self, **fields):
+        return self.made("POST", "issuers", self.issuer_body(**fields))
+
     def service_token(self, role="viewer", **fields):
         """With its secret, as `token`."""
         return self.made("POST", "tokens", {"name": self.name("t"), "role": role, **fields})

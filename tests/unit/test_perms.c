@@ -28,7 +28,7 @@ Test(perms, viewers_and_auditors_change_nothing)
     cr_assert_eq(perms_of(ROLE_VIEWER | ROLE_SCRIPT_AUTHOR, false),
                  (unsigned)(PERM_SESSION | PERM_CLUSTER_READ));
     cr_assert_eq(perms_of(ROLE_AUDITOR, false),
-                 (unsigned)(PERM_SESSION | PERM_CLUSTER_READ | PERM_AUDIT_READ));
+                 (unsigned)(PERM_SESSION | PERM_CLUSTER_READ | PERM_AUDIT_READ | PERM_ISSUER_READ));
 }
 
 Test(perms, only_auditors_and_admins_read_the_audit_log)

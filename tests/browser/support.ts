@@ -122,7 +122,7 @@ export async function axe(page: Page): Promise<string[]> {
 }
 
 /** Waits until the text stands somewhere in the page; a deadline, no sleep. */
-export async function says(page: Page, text: string | RegExp, timeout = 8_000): Promise<void> {
+export async function says(page: Page, text: string | RegExp, timeout = 30_000): Promise<void> {
   await page.getByText(text).first().waitFor({ state: "visible", timeout });
 }
 

@@ -8,6 +8,7 @@ import { createReadStream, existsSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { gzipSync } from "node:zlib";
+import { identity } from "./mock-identity.mjs";
 import { checksOf, historyOf, idOf, iso, makeIncident, makePlan, makeWorld, nodeDetail, ORGS, rollupOf, STATES, stripOf } from "./mock-data.mjs";
 
 const DAY = 86_400_000;
@@ -16,7 +17,7 @@ export const CSP =
   "font-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml" };
 const PERMISSIONS = {
-  admin: ["session", "cluster.read", "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write"],
+  admin: ["session", "cluster.read", "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write"],
   viewer: ["session", "cluster.read"],
 };
 
@@ -43,7 +44,6 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
   let stream = "up";
   const log = [];
   const streams = new Set();
-  const tokens = [];
 
   const clusters = () => world.orgs.get(org) ?? [];
   const cluster = (id) => clusters().find((one) => one.id === id) ?? (() => { throw missing(); })();
@@ -253,9 +253,12 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     return moveRepair(repair, body.outcome, body);
   }
 
+  const who = identity({ need, page, missing, Refusal, findNode, org: () => org });
+
   /* [method, pattern, handler(params, url, body, headers)]: ids are named in order */
   const routes = [
-    ["GET", "/me", () => ({ kind: "session", id: idOf("person", 1), name: "Maya Okafor", org: orgBody(org), orgs: ORGS.map((one) => ({ ...one, roles: [role] })), roles: role === "admin" ? ["admin"] : ["viewer"], permissions: PERMISSIONS[role], expires_at: iso(Date.now() + 8 * 3_600_000), platform_admin: role === "admin" })],
+    ...who.routes,
+    ["GET", "/me", () => ({ kind: "session", id: idOf("person", 1), name: "Maya Okafor", org: orgBody(org), orgs: ORGS.map((one) => ({ ...one, roles: [role] })), roles: role === "admin" ? ["admin"] : ["viewer"], grants: [], permissions: PERMISSIONS[role], expires_at: iso(Date.now() + 8 * 3_600_000), platform_admin: role === "admin" })],
     ["GET", "/projects", (_, url) => page([{ id: idOf("project", 1), name: "default", title: "Default", clusters: clusters().length, created_at: iso(world.start - 90 * DAY), updated_at: iso(world.start), version: 1 }], url)],
     ["GET", "/clusters", (_, url) => page(clusters().map((one) => ({ ...one.config, rollup: rollupOf(one) })), url)],
     ["POST", "/clusters", (_, __, body) => {
@@ -284,13 +287,6 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     ["GET", "/clusters/:c/events", ({ c }, url) => eventsOf(cluster(c).events, url)],
     ["POST", "/clusters/:c/events", ({ c }, _, body) => emit({ type: "note.added", cluster_id: cluster(c).id, actor: "Maya Okafor", summary: body.summary }), 201],
     ["GET", "/clusters/:c/repairs", ({ c }, url) => repairsOf(cluster(c).repairs, url)],
-    ["GET", "/clusters/:c/join-tokens", ({ c }, url) => page(tokens.filter((token) => token.cluster_id === c).map(({ token: _, cluster_id: __, ...rest }) => rest), url)],
-    ["POST", "/clusters/:c/join-tokens", ({ c }, _, body) => {
-      need("token.write");
-      const token = { id: idOf("token", tokens.length + 1), token: `mjt_${String(tokens.length).padStart(2, "0")}7Q2fX8rT1bV6mZ0kL5cN9wHs3JdGpY4n4Kp`, uses_left: body.uses ?? 1, expires_at: iso(Date.now() + (body.expires_in_seconds ?? 3600) * 1000), host_name: null, cidr: null, created_by: "Maya Okafor", created_at: iso(Date.now()), cluster_id: c };
-      tokens.push(token);
-      return token;
-    }, 201],
     ["GET", "/events", (_, url) => eventsOf(clusters().flatMap((one) => one.events).sort((a, b) => b.seq - a.seq), url)],
     ["GET", "/repairs", (_, url) => repairsOf(allRepairs(), url)],
     ["GET", "/repairs/:r", ({ r }) => allRepairs().find((one) => one.id === r) ?? (() => { throw missing(); })()],
@@ -419,7 +415,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
   }
 
   function answer(request, response, status, body) {
-    const text = JSON.stringify(body);
+    const text = typeof body === "string" ? body : (JSON.stringify(body) ?? "");
     const headers = { "Content-Type": status < 400 ? "application/json" : "application/problem+json", "Cache-Control": "private, no-cache", Date: new Date().toUTCString() };
     const gzip = text.length > 4096 && /gzip/.test(request.headers["accept-encoding"] ?? "");
     response.writeHead(status, { ...headers, ...(gzip ? { "Content-Encoding": "gzip" } : {}) }).end(gzip ? gzipSync(text, { level: 1 }) : text);
@@ -453,6 +449,10 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
         throw new Refusal(415, "media_type", "This media type is not accepted", "Send Content-Type: application/json; a cookie alone changes nothing.");
       }
       const body = request.method === "GET" ? {} : await bodyOf(request);
+      if (path === "/sessions" && request.method === "DELETE" && !failing) {
+        session(request, response, body);
+        return;
+      }
       if (path === "/session" && !failing) {
         session(request, response, body);
         return;
@@ -507,8 +507,9 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       world = makeWorld(Date.now());
       [org, role, signedIn, fail, slow, stream] = [ORGS[0].id, "admin", true, {}, 0, "up"];
       log.length = 0;
-      tokens.length = 0;
+      who.reset();
     }
+    who.steer(wish);
     fail = wish.fail ?? fail;
     role = wish.roles ?? role;
     slow = wish.slow ?? slow;

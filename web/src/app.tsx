@@ -25,6 +25,10 @@ const ApprovalsPage = lazy<ViewProps>("Approvals", async () => (await import("./
 const RepairPage = lazy<ViewProps>("This repair", async () => (await import("./views/repair")).RepairPage);
 const EventsPage = lazy<ViewProps>("Events", async () => (await import("./views/events")).EventsPage);
 const NewClusterPage = lazy<ViewProps>("This form", async () => (await import("./views/new-cluster")).NewClusterPage);
+const AuditPage = lazy<ViewProps>("The audit log", async () => (await import("./views/audit")).AuditPage);
+const TokensPage = lazy<ViewProps>("Tokens", async () => (await import("./views/tokens")).TokensPage);
+const MembersPage = lazy<ViewProps>("Members", async () => (await import("./views/members")).MembersPage);
+const AccountPage = lazy<ViewProps>("Account", async () => (await import("./views/account")).AccountPage);
 
 const ROUTES: readonly [pattern: string, view: View][] = [
   ["/", ClustersPage],
@@ -37,6 +41,12 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/repairs", ApprovalsPage],
   ["/repairs/:repair", RepairPage],
   ["/events", EventsPage],
+  ["/settings/audit", AuditPage],
+  ["/settings/tokens", TokensPage],
+  ["/settings/tokens/:tab", TokensPage],
+  ["/settings/members", MembersPage],
+  ["/settings/members/:tab", MembersPage],
+  ["/account", AccountPage],
 ];
 
 function Current() {
@@ -83,6 +93,7 @@ export function App() {
     return bindKeys([
       { keys: "g c", does: "Go to all clusters", run: () => navigate("/clusters") },
       { keys: "g a", does: "Go to approvals", run: () => navigate("/repairs") },
+      { keys: "g u", does: "Go to the audit log", run: () => navigate("/settings/audit") },
     ]);
   }, []);
   useEffect(() => {

@@ -7,6 +7,7 @@ import "./style/controls.css";
 import "./style/data.css";
 import "./style/records.css";
 import "./style/views.css";
+import "./style/settings.css";
 import "./style/adapt.css";
 import { App } from "./app";
 import { startKeys } from "./keys";

@@ -24,6 +24,8 @@ export interface Me {
   org: Org;
   orgs: Org[];
   roles: string[];
+  /** roles in parts of the org */
+  grants: { role: string; project_id: string | null; cluster_id: string | null }[];
   permissions: string[];
   expires_at: string | null;
   platform_admin: boolean;

@@ -170,6 +170,11 @@ function PersonMenu() {
           </p>
           <ul aria-label="Person">
             <li>
+              <a href="/account" onClick={close}>
+                Account
+              </a>
+            </li>
+            <li>
               <button
                 type="button"
                 onClick={() => {
@@ -216,6 +221,11 @@ function KeysDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
+const SETTINGS: readonly [href: string, label: string][] = [
+  ["/settings/tokens", "Tokens and agents"],
+  ["/settings/members", "Members and grants"],
+];
+
 function RailLinks({ close }: { close?: () => void }) {
   const waiting = useQuery<List<Repair>>("/repairs?state=proposed&limit=200", { events: (type) => type.startsWith("repair.") });
   const list = waiting.data.value;
@@ -224,6 +234,7 @@ function RailLinks({ close }: { close?: () => void }) {
     ["/clusters", "Clusters", /^\/(?:clusters|nodes)(?:\/|$)/.test(path.value) || path.value === "/", null],
     ["/repairs", "Approvals", path.value.startsWith("/repairs"), n ? count(n) + (list?.next_cursor ? " or more" : "") : null],
     ["/events", "Events", path.value.startsWith("/events"), null],
+    ["/settings/audit", "Audit", path.value.startsWith("/settings/audit"), null],
   ];
   return (
     <>
@@ -236,6 +247,12 @@ function RailLinks({ close }: { close?: () => void }) {
               {number}
             </span>
           )}
+        </a>
+      ))}
+      <p class="railhead">Settings</p>
+      {SETTINGS.map(([href, label]) => (
+        <a key={href} href={href} aria-current={path.value.startsWith(href) ? "page" : undefined} onClick={close}>
+          {label}
         </a>
       ))}
     </>
@@ -290,6 +307,11 @@ export function Shell({ scope, children }: { scope: Scope; children: ComponentCh
               </h2>
               {me.value?.kind === "session" && (
                 <ul aria-label="Person">
+                  <li>
+                    <a href="/account" onClick={close}>
+                      Account
+                    </a>
+                  </li>
                   <li>
                     <button type="button" onClick={() => void signOut()}>
                       Sign out

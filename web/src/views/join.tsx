@@ -10,7 +10,8 @@ import { Button, Command } from "../ui/controls";
 import { CheckLines, type CheckLineItem } from "../ui/records";
 import { Empty, ErrorNote, Note, Skeleton } from "../ui/states";
 
-function commandFor(token: string): string {
+/** The whole command that joins a node to the cluster of the token. */
+export function commandFor(token: string): string {
   /* the address goes into the file, since the service needs it too */
   return [
     `mkdir -p /etc/muster && echo 'server_url = ${location.origin}' > /etc/muster/agent.conf`,

@@ -4,14 +4,19 @@ import { useComputed } from "@preact/signals";
 import { readFilter } from "../filter";
 import { path, query, setQuery } from "../router";
 import type { Overview } from "../types";
-import { CopyButton, Segmented, Select } from "../ui/controls";
+import { Button, CopyButton, Segmented, Select } from "../ui/controls";
 import { FilterBar } from "../ui/filter-bar";
 import type { TabProps } from "./cluster";
+import { lazy } from "../lazy";
+import type { JoinDialogProps } from "./join-tokens";
 import { NODE_SPEC } from "./node-filter";
 import { NodesGrid } from "./nodes-grid";
 import { ExportButton, NodesList } from "./nodes-list";
 import { SelectionBar } from "./selection-bar";
 import { selectIn } from "./selection";
+import { ask, asked, askNothing, lacks } from "./asked";
+
+const JoinDialog = lazy<JoinDialogProps>("The form for a join token", async () => (await import("./join-tokens")).JoinDialog);
 
 const GROUPS = [
   { value: "rack", label: "Rack" },
@@ -82,6 +87,9 @@ export function NodesTab({ clusterId, overview }: TabProps) {
             <CopyButton class="desk" text={() => location.href}>
               Copy link
             </CopyButton>
+            <Button disabled={lacks("token.write")} onClick={() => ask("join")}>
+              Add nodes…
+            </Button>
           </>
         }
       />
@@ -91,6 +99,7 @@ export function NodesTab({ clusterId, overview }: TabProps) {
         <NodesList clusterId={clusterId} filter={filter.value} overview={overview} />
       )}
       <SelectionBar clusterId={clusterId} />
+      {asked().what === "join" && <JoinDialog clusterId={clusterId} clusterName={overview.data.value?.cluster.name ?? "this cluster"} onClose={askNothing} />}
     </>
   );
 }

@@ -22,7 +22,7 @@ function Reader({ path, interest }: { path: string; interest: Interest }) {
 }
 
 /** first: the address of the first page, with its limit. */
-export function usePaged<T extends { id: string }>(first: string, interest: Interest): Paged<T> {
+export function usePaged<T>(first: string, interest: Interest, key: (row: T) => string = (row) => (row as { id: string }).id): Paged<T> {
   const paths = useSignal<string[]>([first]);
   if (paths.peek()[0] !== first) {
     paths.value = [first];
@@ -32,8 +32,9 @@ export function usePaged<T extends { id: string }>(first: string, interest: Inte
   const seen = new Set<string>();
   for (const page of pages) {
     for (const row of page.data.value?.items ?? []) {
-      if (!seen.has(row.id)) {
-        seen.add(row.id);
+      const id = key(row);
+      if (!seen.has(id)) {
+        seen.add(id);
         rows.push(row);
       }
     }

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { ApiError, newIdempotencyKey, post } from "../api";
+import { ApiError, newIdempotencyKey, request } from "../api";
 import { Button } from "../ui/controls";
 import { Dialog } from "../ui/dialog";
 import { Note } from "../ui/states";
@@ -12,7 +12,9 @@ export interface VerbFormProps<T> {
   lead?: ComponentChildren;
   /** below /api/v1 */
   path: string;
-  body: () => Record<string, unknown>;
+  /** POST unless said otherwise; a DELETE has no body and no answer */
+  method?: "POST" | "DELETE";
+  body?: () => Record<string, unknown>;
   /** verb + object, as on the button */
   verb: string;
   /** why it cannot be sent now; shown at the left of the foot */
@@ -37,13 +39,15 @@ export function VerbForm<T>(props: VerbFormProps<T>) {
     }
     busy.value = true;
     error.value = null;
-    const body = props.body();
+    const body = props.body?.() ?? {};
     const text = JSON.stringify(body);
     if (kept.current.text !== text) {
       kept.current = { text, key: newIdempotencyKey() };
     }
     try {
-      props.done(await post<T>(props.path, body, { idempotencyKey: kept.current.key }));
+      const method = props.method ?? "POST";
+      const answer = await request<T>(method, props.path, method === "POST" ? { body, idempotencyKey: kept.current.key } : {});
+      props.done(answer.data as T);
     } catch (cause) {
       error.value = cause instanceof ApiError ? cause : new ApiError(0, "console", "The console failed", String(cause), null);
     } finally {

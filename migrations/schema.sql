@@ -67,6 +67,26 @@ $$;
 
 ALTER FUNCTION muster.auth_lookup(hash bytea) OWNER TO muster_owner;
 
+-- Name: id_at(timestamp with time zone); Type: FUNCTION
+
+CREATE FUNCTION muster.id_at(at timestamp with time zone) RETURNS uuid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+  SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid
+$$;
+
+ALTER FUNCTION muster.id_at(at timestamp with time zone) OWNER TO muster_owner;
+
+-- Name: id_time(uuid); Type: FUNCTION
+
+CREATE FUNCTION muster.id_time(id uuid) RETURNS timestamp with time zone
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+  SELECT to_timestamp(('x' || substr(replace(id::text, '-', ''), 1, 12))::bit(48)::bigint / 1000.0)
+$$;
+
+ALTER FUNCTION muster.id_time(id uuid) OWNER TO muster_owner;
+
 -- Name: join_lookup(bytea); Type: FUNCTION
 
 CREATE FUNCTION muster.join_lookup(hash bytea) RETURNS TABLE(org_id uuid, cluster_id uuid, token_id uuid)
@@ -560,6 +580,10 @@ CREATE TABLE muster.installation (
     restore_generation integer DEFAULT 1 NOT NULL,
     auth_epoch bigint DEFAULT 1 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    repairs_stopped_at timestamp with time zone,
+    repairs_stopped_by text DEFAULT ''::text NOT NULL,
+    repairs_stop_comment text DEFAULT ''::text NOT NULL,
+    repairs_lifted_at timestamp with time zone,
     CONSTRAINT installation_one_check CHECK (one)
 );
 
@@ -697,11 +721,13 @@ CREATE TABLE muster.node (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
     key_stopped_at timestamp with time zone,
+    role text DEFAULT ''::text NOT NULL,
     CONSTRAINT node_gpus_expected_check CHECK (((gpus_expected >= 0) AND (gpus_expected <= 64))),
     CONSTRAINT node_leaf_check CHECK ((length(leaf) <= 63)),
     CONSTRAINT node_name_check CHECK (((length(name) >= 1) AND (length(name) <= 253))),
     CONSTRAINT node_partition_check CHECK ((length(partition) <= 63)),
     CONSTRAINT node_rack_check CHECK ((length(rack) <= 63)),
+    CONSTRAINT node_role_check CHECK ((length(role) <= 63)),
     CONSTRAINT node_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'starting'::text, 'healthy'::text, 'unhealthy'::text, 'repairing'::text, 'paused'::text, 'unknown'::text])))
 );
 
@@ -880,6 +906,26 @@ ALTER TABLE ONLY muster.person_identity FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.person_identity OWNER TO muster_owner;
 
+-- Name: policy; Type: TABLE
+
+CREATE TABLE muster.policy (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    cluster_id uuid,
+    node_id uuid,
+    settings jsonb NOT NULL,
+    updated_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT policy_check CHECK (((node_id IS NULL) OR (cluster_id IS NOT NULL))),
+    CONSTRAINT policy_settings_check CHECK (((jsonb_typeof(settings) = 'object'::text) AND (length((settings)::text) <= 32768)))
+);
+
+ALTER TABLE ONLY muster.policy FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.policy OWNER TO muster_owner;
+
 -- Name: project; Type: TABLE
 
 CREATE TABLE muster.project (
@@ -927,6 +973,12 @@ CREATE TABLE muster.repair (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     ended_at timestamp with time zone,
     version bigint DEFAULT 1 NOT NULL,
+    why_not jsonb DEFAULT '[]'::jsonb NOT NULL,
+    automatic boolean DEFAULT false NOT NULL,
+    would_at timestamp with time zone,
+    first_approver text,
+    batch_id uuid,
+    wave integer,
     CONSTRAINT repair_action_check CHECK ((action = ANY (ARRAY['reset_gpu'::text, 'reboot'::text, 'power_cycle'::text, 'reprovision'::text, 'failover'::text, 'remove'::text]))),
     CONSTRAINT repair_comment_check CHECK ((length(comment) <= 4095)),
     CONSTRAINT repair_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'approved'::text, 'cordoning'::text, 'draining'::text, 'acting'::text, 'rejoining'::text, 'verifying'::text, 'unknown'::text, 'succeeded'::text, 'failed'::text, 'rejected'::text, 'cancelled'::text, 'resolved'::text])))
@@ -936,6 +988,34 @@ WITH (fillfactor='70');
 ALTER TABLE ONLY muster.repair FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.repair OWNER TO muster_owner;
+
+-- Name: repair_guard; Type: TABLE
+
+CREATE TABLE muster.repair_guard (
+    org_id uuid NOT NULL,
+    target_id uuid NOT NULL,
+    reach text NOT NULL,
+    cluster_id uuid,
+    starts bigint DEFAULT 0 NOT NULL,
+    stopped_at timestamp with time zone,
+    stopped_by text DEFAULT ''::text NOT NULL,
+    stop_comment text DEFAULT ''::text NOT NULL,
+    lifted_at timestamp with time zone,
+    opened_at timestamp with time zone,
+    open_reason text DEFAULT ''::text NOT NULL,
+    reset_at timestamp with time zone,
+    reset_by text DEFAULT ''::text NOT NULL,
+    reset_comment text DEFAULT ''::text NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT repair_guard_reach_check CHECK ((reach = ANY (ARRAY['org'::text, 'cluster'::text, 'node'::text]))),
+    CONSTRAINT repair_guard_reset_comment_check CHECK ((length(reset_comment) <= 4095)),
+    CONSTRAINT repair_guard_stop_comment_check CHECK ((length(stop_comment) <= 4095))
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY muster.repair_guard FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.repair_guard OWNER TO muster_owner;
 
 -- Name: repair_step; Type: TABLE
 
@@ -1219,6 +1299,11 @@ ALTER TABLE ONLY muster.person_identity
 ALTER TABLE ONLY muster.person
     ADD CONSTRAINT person_pkey PRIMARY KEY (id);
 
+-- Name: policy policy_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.policy
+    ADD CONSTRAINT policy_pkey PRIMARY KEY (org_id, id);
+
 -- Name: project project_org_id_name_key; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.project
@@ -1228,6 +1313,11 @@ ALTER TABLE ONLY muster.project
 
 ALTER TABLE ONLY muster.project
     ADD CONSTRAINT project_pkey PRIMARY KEY (org_id, id);
+
+-- Name: repair_guard repair_guard_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.repair_guard
+    ADD CONSTRAINT repair_guard_pkey PRIMARY KEY (org_id, target_id);
 
 -- Name: repair repair_pkey; Type: CONSTRAINT
 
@@ -1400,6 +1490,14 @@ CREATE INDEX person_identity_person ON muster.person_identity USING btree (org_i
 -- Name: person_local_name; Type: INDEX
 
 CREATE UNIQUE INDEX person_local_name ON muster.person USING btree (name) WHERE (NOT federated);
+
+-- Name: policy_place; Type: INDEX
+
+CREATE UNIQUE INDEX policy_place ON muster.policy USING btree (org_id, COALESCE(cluster_id, org_id), COALESCE(node_id, org_id));
+
+-- Name: repair_batch; Type: INDEX
+
+CREATE INDEX repair_batch ON muster.repair USING btree (org_id, batch_id) WHERE (batch_id IS NOT NULL);
 
 -- Name: repair_cluster; Type: INDEX
 
@@ -1599,10 +1697,35 @@ ALTER TABLE ONLY muster.person_identity
 ALTER TABLE ONLY muster.person_identity
     ADD CONSTRAINT person_identity_person_id_fkey FOREIGN KEY (person_id) REFERENCES muster.person(id) ON DELETE CASCADE;
 
+-- Name: policy policy_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.policy
+    ADD CONSTRAINT policy_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
+-- Name: policy policy_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.policy
+    ADD CONSTRAINT policy_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
+-- Name: policy policy_org_id_node_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.policy
+    ADD CONSTRAINT policy_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
+
 -- Name: project project_org_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.project
     ADD CONSTRAINT project_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
+-- Name: repair_guard repair_guard_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.repair_guard
+    ADD CONSTRAINT repair_guard_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
+-- Name: repair_guard repair_guard_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.repair_guard
+    ADD CONSTRAINT repair_guard_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
 
 -- Name: repair repair_org_id_node_id_fkey; Type: FK CONSTRAINT
 
@@ -1912,6 +2035,10 @@ CREATE POLICY owner_all ON muster.org_key TO muster_owner USING (true) WITH CHEC
 
 CREATE POLICY owner_all ON muster.person_identity TO muster_owner USING (true) WITH CHECK (true);
 
+-- Name: policy owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.policy TO muster_owner USING (true) WITH CHECK (true);
+
 -- Name: project owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.project TO muster_owner USING (true) WITH CHECK (true);
@@ -1919,6 +2046,10 @@ CREATE POLICY owner_all ON muster.project TO muster_owner USING (true) WITH CHEC
 -- Name: repair owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.repair TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: repair_guard owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.repair_guard TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: repair_step owner_all; Type: POLICY
 
@@ -1940,6 +2071,10 @@ CREATE POLICY owner_all ON muster.state_anchor TO muster_owner USING (true) WITH
 
 ALTER TABLE muster.person_identity ENABLE ROW LEVEL SECURITY;
 
+-- Name: policy; Type: ROW SECURITY
+
+ALTER TABLE muster.policy ENABLE ROW LEVEL SECURITY;
+
 -- Name: project; Type: ROW SECURITY
 
 ALTER TABLE muster.project ENABLE ROW LEVEL SECURITY;
@@ -1947,6 +2082,10 @@ ALTER TABLE muster.project ENABLE ROW LEVEL SECURITY;
 -- Name: repair; Type: ROW SECURITY
 
 ALTER TABLE muster.repair ENABLE ROW LEVEL SECURITY;
+
+-- Name: repair_guard; Type: ROW SECURITY
+
+ALTER TABLE muster.repair_guard ENABLE ROW LEVEL SECURITY;
 
 -- Name: repair_step; Type: ROW SECURITY
 
@@ -2026,6 +2165,14 @@ CASE
     ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
 END);
 
+-- Name: policy scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.policy AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE ((cluster_id IS NULL) OR (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[])))
+END);
+
 -- Name: project scoped; Type: POLICY
 
 CREATE POLICY scoped ON muster.project AS RESTRICTIVE FOR SELECT TO muster_app USING (
@@ -2040,6 +2187,14 @@ CREATE POLICY scoped ON muster.repair AS RESTRICTIVE FOR SELECT TO muster_app US
 CASE
     WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
     ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: repair_guard scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.repair_guard AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE ((cluster_id IS NULL) OR (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[])))
 END);
 
 -- Name: state_anchor scoped; Type: POLICY
@@ -2170,6 +2325,10 @@ CREATE POLICY tenant ON muster.org_key TO muster_app, muster_loop USING ((org_id
 
 CREATE POLICY tenant ON muster.person_identity TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
+-- Name: policy tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.policy TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
 -- Name: project tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.project TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
@@ -2177,6 +2336,10 @@ CREATE POLICY tenant ON muster.project TO muster_app, muster_loop USING ((org_id
 -- Name: repair tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.repair TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: repair_guard tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.repair_guard TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: repair_step tenant; Type: POLICY
 
@@ -2336,6 +2499,22 @@ GRANT SELECT ON TABLE muster.installation TO muster_loop;
 GRANT UPDATE(auth_epoch) ON TABLE muster.installation TO muster_app;
 GRANT UPDATE(auth_epoch) ON TABLE muster.installation TO muster_loop;
 
+-- Name: COLUMN installation.repairs_stopped_at; Type: ACL
+
+GRANT UPDATE(repairs_stopped_at) ON TABLE muster.installation TO muster_app;
+
+-- Name: COLUMN installation.repairs_stopped_by; Type: ACL
+
+GRANT UPDATE(repairs_stopped_by) ON TABLE muster.installation TO muster_app;
+
+-- Name: COLUMN installation.repairs_stop_comment; Type: ACL
+
+GRANT UPDATE(repairs_stop_comment) ON TABLE muster.installation TO muster_app;
+
+-- Name: COLUMN installation.repairs_lifted_at; Type: ACL
+
+GRANT UPDATE(repairs_lifted_at) ON TABLE muster.installation TO muster_app;
+
 -- Name: TABLE issuer; Type: ACL
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.issuer TO muster_app;
@@ -2442,6 +2621,11 @@ GRANT SELECT,INSERT,UPDATE ON TABLE muster.person TO muster_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.person_identity TO muster_app;
 
+-- Name: TABLE policy; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.policy TO muster_app;
+GRANT SELECT ON TABLE muster.policy TO muster_loop;
+
 -- Name: TABLE project; Type: ACL
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.project TO muster_app;
@@ -2451,6 +2635,11 @@ GRANT SELECT,INSERT,UPDATE ON TABLE muster.project TO muster_loop;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.repair TO muster_app;
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.repair TO muster_loop;
+
+-- Name: TABLE repair_guard; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.repair_guard TO muster_app;
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.repair_guard TO muster_loop;
 
 -- Name: TABLE repair_step; Type: ACL
 

@@ -2,6 +2,7 @@
  */
 #include "server/fields.h"
 #include "server/fields_identity.h"
+#include "server/fields_policy.h"
 #include "server/fields_repair.h"
 #include "server/handlers/agent.h"
 #include "server/handlers/audit.h"
@@ -16,11 +17,13 @@
 #include "server/handlers/nodes.h"
 #include "server/handlers/orgs.h"
 #include "server/handlers/overview.h"
+#include "server/handlers/policies.h"
 #include "server/handlers/repairs.h"
 #include "server/handlers/report.h"
 #include "server/handlers/session.h"
 #include "server/handlers/system.h"
 #include "server/handlers/tokens.h"
+#include "server/repair/policy.h"
 #include "server/request.h"
 
 #define BODY(fields, type) .body = fields, .body_size = sizeof(struct type)
@@ -190,9 +193,11 @@ const struct route routes[] = {
     {.method = "GET", .path = "/api/v1/repairs/{repair}", .operation = "repair_get", .perm = PERM_CLUSTER_READ, .success = 200,
      .sql = SQL_REPAIR_GET},
     {.method = "POST", .path = "/api/v1/nodes/{node}/repairs", .operation = "repair_create", .perm = PERM_REPAIR_REQUEST, .success = 201,
-     .sql = -1, .handler = repair_request, .body = repair_request_body, .body_size = sizeof(struct repair_request_in)},
+     .sql = -1, .handler = repair_request, .body = repair_request_body, .body_size = sizeof(struct repair_request_in),
+     QUERY(dry_run_query, dry_run_query)},
     {.method = "POST", .path = "/api/v1/repairs/{repair}/approve", .operation = "repair_approve", .perm = PERM_REPAIR_DECIDE, .success = 200,
-     .sql = -1, .handler = repair_approve, .body = repair_approve_body, .body_size = sizeof(struct repair_approve_in), .flags = ROUTE_KEY | ROUTE_DECISION},
+     .sql = -1, .handler = repair_approve, .body = repair_approve_body, .body_size = sizeof(struct repair_approve_in),
+     QUERY(dry_run_query, dry_run_query), .flags = ROUTE_KEY | ROUTE_DECISION},
     {.method = "POST", .path = "/api/v1/repairs/{repair}/reject", .operation = "repair_reject", .perm = PERM_REPAIR_DECIDE, .success = 200,
      .sql = -1, .handler = repair_reject, .body = repair_comment_body, .body_size = sizeof(struct repair_comment_in), .flags = ROUTE_DECISION},
     {.method = "POST", .path = "/api/v1/repairs/{repair}/cancel", .operation = "repair_cancel", .perm = PERM_REPAIR_DECIDE, .success = 200,
@@ -201,6 +206,44 @@ const struct route routes[] = {
      .sql = -1, .handler = repair_settle, .body = repair_settle_body, .body_size = sizeof(struct repair_settle_in), .flags = ROUTE_DECISION},
     {.method = "POST", .path = "/api/v1/incidents/{incident}/close", .operation = "incident_close", .perm = PERM_INCIDENT_WRITE, .success = 200,
      .sql = -1, .handler = incident_close, .body = incident_close_body, .body_size = sizeof(struct incident_close_in)},
+
+    /* Policies, and what holds repairs: stops by people, breakers by rules. */
+    {.method = "GET", .path = "/api/v1/policies", .operation = "policy_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_POLICY_LIST,
+     .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/policies", .operation = "policy_create", .perm = PERM_CLUSTER_WRITE, .success = 201, .sql = -1,
+     .handler = policy_create, BODY(policy_create_body, policy_in), .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/policies/{policy}", .operation = "policy_get", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_POLICY_GET},
+    {.method = "PATCH", .path = "/api/v1/policies/{policy}", .operation = "policy_update", .perm = PERM_CLUSTER_WRITE, .success = 200, .sql = -1,
+     .handler = policy_update, BODY(policy_update_body, policy_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+    {.method = "DELETE", .path = "/api/v1/policies/{policy}", .operation = "policy_delete", .perm = PERM_CLUSTER_WRITE, .success = 204, .sql = -1,
+     .handler = policy_delete, .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/nodes/{node}/policy", .operation = "node_policy", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .handler = policy_of_node},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/policy", .operation = "cluster_policy", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .handler = policy_of_cluster},
+    {.method = "GET", .path = "/api/v1/guard", .operation = "org_guard", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_GUARD_OF_ORG},
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/guard", .operation = "cluster_guard", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_GUARD_OF_CLUSTER},
+    {.method = "POST", .path = "/api/v1/nodes/{node}/stop-repairs", .operation = "node_stop_repairs", .perm = PERM_REPAIR_DECIDE, .success = 200, .sql = -1,
+     .handler = repairs_stop_node, BODY(guard_comment_body, guard_comment_in), .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/nodes/{node}/allow-repairs", .operation = "node_allow_repairs", .perm = PERM_REPAIR_DECIDE, .success = 200, .sql = -1,
+     .handler = repairs_allow_node, BODY(guard_comment_body, guard_comment_in), .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/clusters/{cluster}/stop-repairs", .operation = "cluster_stop_repairs", .perm = PERM_REPAIR_DECIDE, .success = 200,
+     .sql = -1, .handler = repairs_stop_cluster, BODY(guard_comment_body, guard_comment_in), .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/clusters/{cluster}/allow-repairs", .operation = "cluster_allow_repairs", .perm = PERM_REPAIR_DECIDE, .success = 200,
+     .sql = -1, .handler = repairs_allow_cluster, BODY(guard_comment_body, guard_comment_in), .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/stop-repairs", .operation = "org_stop_repairs", .perm = PERM_REPAIR_DECIDE, .success = 200, .sql = -1,
+     .handler = repairs_stop_org, BODY(guard_comment_body, guard_comment_in), .flags = ROUTE_VERB | ROUTE_ORG},
+    {.method = "POST", .path = "/api/v1/allow-repairs", .operation = "org_allow_repairs", .perm = PERM_REPAIR_DECIDE, .success = 200, .sql = -1,
+     .handler = repairs_allow_org, BODY(guard_comment_body, guard_comment_in), .flags = ROUTE_VERB | ROUTE_ORG},
+    {.method = "POST", .path = "/api/v1/platform/stop-repairs", .operation = "platform_stop_repairs", .perm = PERM_PLATFORM, .success = 200, .sql = -1,
+     .handler = repairs_stop_platform, BODY(guard_comment_body, guard_comment_in), .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/platform/allow-repairs", .operation = "platform_allow_repairs", .perm = PERM_PLATFORM, .success = 200, .sql = -1,
+     .handler = repairs_allow_platform, BODY(guard_comment_body, guard_comment_in), .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/clusters/{cluster}/breaker/reset", .operation = "cluster_breaker_reset", .perm = PERM_CLUSTER_WRITE, .success = 200,
+     .sql = -1, .handler = breaker_reset_cluster, BODY(guard_reset_body, guard_comment_in), .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/breaker/reset", .operation = "org_breaker_reset", .perm = PERM_CLUSTER_WRITE, .success = 200, .sql = -1,
+     .handler = breaker_reset_org, BODY(guard_reset_body, guard_comment_in), .flags = ROUTE_VERB | ROUTE_ORG},
 
     /* Agents. */
     {.method = "POST", .path = "/agent/v1/enroll", .operation = "agent_enroll", .perm = PERM_PUBLIC, .success = 201, .sql = -1, .handler = agent_enroll,

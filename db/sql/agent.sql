@@ -161,8 +161,8 @@ SELECT CASE WHEN EXISTS (SELECT FROM cur) THEN 200 ELSE 404 END AS status, (SELE
 -- name: agent_commands
 WITH due AS MATERIALIZED (
   SELECT c.id, c.repair_id, c.epoch_generation, c.epoch_n, c.action, c.args, c.boot_id, c.state
-    FROM command c JOIN org o ON o.id = c.org_id
-   WHERE c.org_id = $1 AND c.node_id = $2::uuid AND c.state IN ('ready', 'sent') AND c.deadline_at > now()
+    FROM command c JOIN org o ON o.id = c.org_id LEFT JOIN repair r ON r.org_id = $1 AND r.id = c.repair_id
+   WHERE c.org_id = $1 AND c.node_id = $2::uuid AND c.state IN ('ready', 'sent') AND c.deadline_at > now() AND {{repair_stop}} IS NULL
      AND (NOT o.demo OR c.args -> 'simulated' = 'true'::jsonb)
    ORDER BY c.epoch_generation, c.epoch_n LIMIT 4 FOR NO KEY UPDATE OF c
 ), sent AS (

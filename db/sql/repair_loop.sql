@@ -59,7 +59,7 @@ WITH todo AS MATERIALIZED (
    WHERE r.org_id = $1 AND r.state = $3::text ORDER BY r.id FOR UPDATE OF r
 ), upd AS (
   UPDATE repair r SET action = t.action, incident_id = t.incident_id, incident_ids = t.incident_ids, plan = t.plan, plan_hash = t.plan_hash,
-         boot_id = t.boot_id, attempt = t.attempt, executor = t.executor, version = r.version + 1,
+         boot_id = t.boot_id, attempt = t.attempt, executor = t.executor, first_approver = NULL, would_at = NULL, version = r.version + 1,
          reason = CASE WHEN r.requested_by = 'muster' THEN t.reason ELSE r.reason END
     FROM lk JOIN todo t ON t.id = lk.id WHERE r.org_id = $1 AND r.id = lk.id
   RETURNING r.id, r.no, r.reason
@@ -102,6 +102,7 @@ SELECT DISTINCT r.org_id FROM repair r WHERE r.ended_at IS NULL AND r.state = AN
 -- name: repair_work
 -- role: loop
 SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cluster_id, n.name AS node_name, r.command_id, o.demo,
+       coalesce({{repair_stop}}, '') AS stopped,
        extract(epoch FROM now() - r.state_since)::float8 AS state_s, r.deadline_at < now() AS late,
        cardinality(r.incident_ids) AS incidents,
        (SELECT count(*) FROM incident i WHERE i.org_id = $1 AND i.id = ANY (r.incident_ids) AND i.closed_at IS NULL) AS incidents_open,
@@ -157,6 +158,8 @@ WITH cur AS MATERIALIZED (
   UPDATE repair r SET state = $5::text, version = r.version + 1, state_since = now(), reason = CASE WHEN $14::boolean OR $6::boolean THEN $7::text ELSE r.reason END,
          deadline_at = now() + make_interval(secs => $8::float8), ended_at = CASE WHEN $6::boolean THEN now() END,
          cordoned = r.cordoned OR ($11::text = 'cordon' AND EXISTS (SELECT FROM nd)),
+         automatic = r.automatic AND NOT $14::boolean,
+         first_approver = CASE WHEN NOT $14::boolean THEN r.first_approver END,
          decided_by = CASE WHEN $14::boolean THEN NULL ELSE r.decided_by END,
          decided_at = CASE WHEN $14::boolean THEN NULL ELSE r.decided_at END
     FROM go WHERE r.org_id = $1 AND r.id = go.id
@@ -220,7 +223,8 @@ WITH cur AS MATERIALIZED (
   SELECT r.id, r.no, r.cluster_id, r.node_id, r.action, r.incident_id, r.incident_ids, r.boot_id, r.requested_by, r.version, r.decided_by
     FROM repair r
    WHERE r.org_id = $1 AND r.id = $2::uuid AND r.version = $3::bigint AND r.state = ANY ($4::text[]) AND r.command_id IS NULL
-     FOR UPDATE SKIP LOCKED
+     AND {{repair_stop}} IS NULL
+     FOR UPDATE OF r SKIP LOCKED
 ), go AS MATERIALIZED (
   SELECT cur.id, cur.node_id FROM cur JOIN node_latest l ON l.org_id = $1 AND l.node_id = cur.node_id
    WHERE l.boot_id = cur.boot_id

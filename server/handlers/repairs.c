@@ -1,9 +1,12 @@
 /* People's verbs on repairs: what they may do comes from the state machine, the rest is SQL's. */
 #include "server/handlers/repairs.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/encode.h"
 #include "server/bind.h"
 #include "server/config.h"
+#include "server/fields_policy.h"
 #include "server/fields_repair.h"
 #include "server/follow.h"
 #include "server/loop.h"
@@ -32,6 +35,7 @@ struct decision {
     struct str comment;
     struct str plan_hash; /* ptr NULL = not an approval */
     bool undo_cordon;
+    bool dry_run; /* say what would happen, change nothing */
 };
 
 static enum err decide(struct request *rq, const struct decision *decision)
@@ -53,18 +57,21 @@ static enum err decide(struct request *rq, const struct decision *decision)
     db_arg_str(&args, rq->arena, decision->plan_hash);
     db_arg_str(&args, rq->arena, str_of(possible.text));
     db_arg_bool(&args, decision->undo_cordon);
+    db_arg_bool(&args, decision->dry_run);
     return request_query(rq, SQL_REPAIR_DECIDE, true, &args, answer_and_wake);
 }
 
 enum err repair_approve(struct request *rq)
 {
     const struct repair_approve_in *in = rq->in;
+    const struct dry_run_query *query = rq->params;
 
     return decide(rq, &(struct decision){.event = REPAIR_ON_APPROVE,
                                          .type = "repair.approved",
                                          .participle = "approved",
                                          .comment = in->comment,
-                                         .plan_hash = in->plan_hash});
+                                         .plan_hash = in->plan_hash,
+                                         .dry_run = query->dry_run});
 }
 
 enum err repair_reject(struct request *rq)
@@ -100,6 +107,32 @@ enum err repair_settle(struct request *rq)
                           .comment = in->comment});
 }
 
+/* What would be proposed, and what would keep it from starting by itself. */
+static enum err preview(struct request *rq, const struct repair_facts *facts,
+                        const struct repair_plan *plan)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    struct enc enc;
+    bool can = plan->executor != NULL && facts->joined && facts->counters.stopped == REACH_NONE &&
+               !facts->has_open;
+
+    enc_init(&enc, &text);
+    enc_obj(&enc);
+    enc_key(&enc, "dry_run");
+    enc_bool(&enc, true);
+    enc_key(&enc, "action");
+    enc_cstr(&enc, action_info(plan->action)->name);
+    enc_key(&enc, "plan");
+    enc_raw(&enc, plan->json);
+    enc_key(&enc, "plan_hash");
+    enc_cstr(&enc, plan->hash);
+    enc_key(&enc, "can_approve");
+    enc_bool(&enc, can);
+    enc_obj_end(&enc);
+    reply_json(rq, 200, (struct str){arena_strndup(rq->arena, text.ptr, text.len), text.len});
+    return 0;
+}
+
 static enum err request_with_facts(struct request *rq, const struct repair_facts *facts)
 {
     const struct repair_request_in *in = rq->in;
@@ -118,6 +151,9 @@ static enum err request_with_facts(struct request *rq, const struct repair_facts
                     "fault first, or ask for a reboot.");
     }
     repair_plan_build(rq->arena, facts, action, config.cooldown_seconds, clock_wall_us(), &plan);
+    if (((const struct dry_run_query *)rq->params)->dry_run) {
+        return preview(rq, facts, &plan);
+    }
     db_arg_uuid(&args, rq->arena, &rq->path_ids[0]);
     bind_key(rq, &args);
     bind_actor(rq, &args);

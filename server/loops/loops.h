@@ -10,7 +10,7 @@
 struct follow;
 
 /* Each loop has one thread and one connection of the loop role. */
-#define LOOPS_COUNT 7
+#define LOOPS_COUNT 8
 
 /* After config_read, db_setup and follow_new, before follow_start. The loops start at once. */
 void loops_start(struct follow *follow);
@@ -25,6 +25,7 @@ void loops_write_metrics(struct buf *out);
 extern const struct runner_spec derive_nodes_loop;    /* node.state and what goes with it */
 extern const struct runner_spec close_incidents_loop; /* clear rules, our cordons */
 extern const struct runner_spec propose_repairs_loop;
+extern const struct runner_spec approve_repairs_loop; /* what policies decide, and breakers */
 extern const struct runner_spec run_repairs_loop;
 extern const struct runner_spec roll_up_loop;    /* summaries and history */
 extern const struct runner_spec maintain_loop;   /* partitions, anchors, pruning */

@@ -53,6 +53,35 @@ static void read_open(const struct db_rows *rows, int row, struct repair_facts *
         action_parse(text_of(rows, row, "open_action"), &action) ? (int)action : -1;
 }
 
+/* Weekday and minute are the policy's; a reach is a number of enum admission_reach. */
+static void read_counters(const struct db_rows *rows, int row, struct repair_facts *facts)
+{
+    struct admission_counters *c = &facts->counters;
+
+    c->nodes = facts->nodes;
+    c->down = facts->down;
+    c->running = facts->running;
+    c->ended_seconds_ago = facts->ended_seconds_ago;
+    c->node_joined = facts->joined;
+    c->auto_repair = facts->auto_repair;
+    c->starts = number_of(rows, row, "starts");
+    c->same_kind = number_of(rows, row, "same_kind");
+    c->seen = number_of(rows, row, "seen");
+    c->silent = number_of(rows, row, "cluster_silent");
+    c->domain_running = number_of(rows, row, "domain_running");
+    c->domain_silent = number_of(rows, row, "domain_silent");
+    c->incidents = number_of(rows, row, "incidents_counted");
+    int age = db_rows_col(rows, "fault_seconds_ago");
+    c->fault_seconds_ago = db_is_null(rows, row, age) ? -1 : db_i64(rows, row, age);
+    c->weekday = (int)number_of(rows, row, "weekday");
+    c->minute = (int)number_of(rows, row, "minute");
+    c->stopped = (enum admission_reach)number_of(rows, row, "stopped_reach");
+    c->breaker_open = (enum admission_reach)number_of(rows, row, "breaker_reach");
+    c->waited = db_bool(rows, row, db_rows_col(rows, "waited"));
+    c->last_of_role = db_bool(rows, row, db_rows_col(rows, "last_of_role"));
+    c->shared_cause = admission_shared_cause(facts->check_id);
+}
+
 void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts *ret_facts)
 {
     struct repair_facts f = {0};
@@ -85,6 +114,10 @@ void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts 
     f.summary = text_of(rows, row, "summary");
     f.evidence = text_of(rows, row, "evidence");
     f.check_id = text_of(rows, row, "check_id");
+    f.code = text_of(rows, row, "code");
+    f.policy_tag = text_of(rows, row, "policy_tag");
+    f.policy_settings = text_of(rows, row, "policy_settings");
+    read_counters(rows, row, &f);
     f.won = number_of(rows, row, "won");
     f.total = number_of(rows, row, "total");
     read_open(rows, row, &f);
@@ -126,6 +159,7 @@ void repair_plan_hash(const struct repair_facts *facts, enum repair_action actio
     buf_printf(&text,
                "healthy_delay=%" PRId64 "\nbegin_within=%" PRId64 "\nrejoin_within=%" PRId64 "\n",
                facts->healthy_delay_s, facts->begin_within_s, facts->rejoin_within_s);
+    buf_printf(&text, "policy=%.*s\n", STR_FMT(facts->policy_tag));
     crypto_sha256(buf_str(&text), digest);
     crypto_hex(digest, sizeof digest, hash);
 }
@@ -193,42 +227,48 @@ static void write_cluster(struct enc *enc, const struct repair_facts *facts)
     enc_obj_end(enc);
 }
 
-static void write_limits(struct enc *enc, const struct repair_facts *facts,
+void repair_judge(const struct repair_facts *facts, const struct policy *policy,
+                  enum repair_action action, struct admission *ret_admission)
+{
+    struct admission_counters c = facts->counters;
+    /* What a person asks for, a person decides. */
+    bool asked = facts->has_open && !str_eq_c(facts->open_requested_by, "muster");
+
+    c.action = action;
+    c.mode = !facts->has_main || asked ? POLICY_CONFIRM
+                                       : policy_mode_for(policy, facts->check_id, facts->code);
+    c.attempt = facts->attempts[action] + 1;
+    c.has_executor = executor_for(action) != NULL;
+    admission_decide(policy, &c, ret_admission);
+}
+
+void repair_why_not_write(struct enc *enc, const struct admission *admission)
+{
+    enc_arr(enc);
+    for (size_t i = 0; i < admission->count; i++) {
+        enc_obj(enc);
+        write_cstr(enc, "code", admission_code_name(admission->reasons[i].code));
+        write_cstr(enc, "detail", admission->reasons[i].text);
+        enc_obj_end(enc);
+    }
+    enc_arr_end(enc);
+}
+
+static void write_limits(struct enc *enc, struct arena *arena, const struct repair_facts *facts,
                          const struct repair_plan *plan, int64_t cooldown_s)
 {
-    const struct action_info *info = action_info(plan->action);
+    struct policy policy = policy_read(arena, facts->policy_settings, cooldown_s);
     struct admission admission;
-    struct admission_counters counters = {
-        .nodes = facts->nodes,
-        .down = facts->down,
-        .running = facts->running,
-        .attempt = plan->attempt,
-        .attempts_max = info->attempts_max,
-        .ended_seconds_ago = facts->ended_seconds_ago,
-        .cooldown_seconds = cooldown_s,
-        .others_down = facts->others_down,
-        .has_executor = plan->executor != NULL,
-        .node_joined = facts->joined,
-        .auto_repair = facts->auto_repair,
-        .automation = false,
-    };
 
-    admission_decide(&counters, &admission);
+    repair_judge(facts, &policy, plan->action, &admission);
     enc_key(enc, "limits");
     enc_obj(enc);
     write_i64(enc, "running", facts->running);
     write_i64(enc, "max_running", admission.max_running);
     write_i64(enc, "attempt", plan->attempt);
-    write_i64(enc, "attempts_max", info->attempts_max);
+    write_i64(enc, "attempts_max", policy_attempts(&policy, plan->action));
     enc_key(enc, "why_not");
-    enc_arr(enc);
-    for (size_t i = 0; i < admission.count; i++) {
-        enc_obj(enc);
-        write_cstr(enc, "code", admission_code_name(admission.reasons[i].code));
-        write_cstr(enc, "detail", admission.reasons[i].text);
-        enc_obj_end(enc);
-    }
-    enc_arr_end(enc);
+    repair_why_not_write(enc, &admission);
     enc_obj_end(enc);
 }
 
@@ -249,6 +289,8 @@ static void write_rule(struct enc *enc, const struct repair_facts *facts, int64_
     write_i64(enc, "healthy_delay_seconds", facts->healthy_delay_s);
     write_i64(enc, "begin_within_seconds", facts->begin_within_s);
     write_i64(enc, "rejoin_within_seconds", facts->rejoin_within_s);
+    enc_key(enc, "version");
+    enc_str(enc, facts->policy_tag);
     enc_obj_end(enc);
 }
 
@@ -270,7 +312,7 @@ void repair_plan_build(struct arena *arena, const struct repair_facts *facts,
     enc_obj(&enc);
     write_what(&enc, facts, &plan);
     write_cluster(&enc, facts);
-    write_limits(&enc, facts, &plan, cooldown_s);
+    write_limits(&enc, arena, facts, &plan, cooldown_s);
     write_rule(&enc, facts, now_us);
     enc_obj_end(&enc);
     plan.json = (struct str){arena_strndup(arena, text.ptr, text.len), text.len};

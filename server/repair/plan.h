@@ -12,6 +12,8 @@
 #include "base/uuid.h"
 #include "db/db.h"
 #include "server/repair/action.h"
+#include "server/repair/admission.h"
+#include "server/repair/policy.h"
 
 /* A row of the statement repair_facts. Texts point into the rows or the arena. */
 struct repair_facts {
@@ -43,6 +45,11 @@ struct repair_facts {
     struct str summary;  /* of the main incident */
     struct str evidence; /* JSON array */
     struct str check_id;
+    struct str code;
+    struct str policy_tag;      /* which policy counts: "default", or its id and version */
+    struct str policy_settings; /* empty = the default */
+    /* What the row says for admission; action, mode, attempt and executor are added when asked. */
+    struct admission_counters counters;
     int64_t won;
     int64_t total;
     /* the node's open repair */
@@ -75,6 +82,13 @@ bool repair_action_choose(const struct repair_facts *facts, enum repair_action *
 void repair_plan_build(struct arena *arena, const struct repair_facts *facts,
                        enum repair_action action, int64_t cooldown_s, int64_t now_us,
                        struct repair_plan *ret_plan);
+
+/* What the policy says about this action now, and all that holds it. Pure. */
+void repair_judge(const struct repair_facts *facts, const struct policy *policy,
+                  enum repair_action action, struct admission *ret_admission);
+
+/* [{code, detail}] */
+void repair_why_not_write(struct enc *enc, const struct admission *admission);
 
 /* SHA-256 in hex over what a decision is bound to: node, boot, action, incidents, jobs and policy;
  * not over times, counts and limits. */

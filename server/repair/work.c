@@ -32,6 +32,7 @@ bool repair_work_read(const struct db_rows *rows, int row, struct repair_work *r
     w.rebooted = db_bool(rows, row, COL("rebooted"));
     w.ready = db_bool(rows, row, COL("ready"));
     w.silent = db_bool(rows, row, COL("silent"));
+    w.stopped = db_text(rows, row, COL("stopped"));
     w.healthy_delay_s = db_i64(rows, row, COL("healthy_delay_s"));
     w.rejoin_within_s = db_i64(rows, row, COL("rejoin_within_s"));
     w.has_command = db_uuid(rows, row, COL("command_id"), &command);
@@ -60,6 +61,12 @@ static struct repair_next step(enum repair_event event, const char *detail)
 static bool is_moot(const struct repair_work *work)
 {
     return work->by_muster && work->incidents > 0 && work->incidents_open == 0;
+}
+
+/* What has not begun waits; what was ordered and taken goes on. */
+static bool is_stopped(const struct repair_work *work)
+{
+    return work->stopped.len > 0;
 }
 
 static struct repair_next resolve(void)
@@ -93,6 +100,9 @@ static struct repair_next next_approved(struct arena *arena, const struct repair
     if (executor == NULL) {
         return lapse("Nothing here can carry it out any more.");
     }
+    if (is_stopped(work)) {
+        return work->late ? lapse("Repairs were stopped until it was too late to begin.") : wait;
+    }
     bool can = executor->probe(work, &why);
     if (work->late) {
         return lapse(can ? "The work did not begin in time."
@@ -111,6 +121,9 @@ static struct repair_next next_draining(struct arena *arena, const struct repair
         struct repair_next next = step(REPAIR_ON_WITHDRAW, "The node booted by itself meanwhile.");
         next.node = NODE_UNDO;
         return next;
+    }
+    if (is_stopped(work)) {
+        return wait;
     }
     if (work->state == REPAIR_CORDONING) {
         struct repair_next next = step(
@@ -152,7 +165,14 @@ static struct repair_next next_acting(struct arena *arena, const struct repair_w
             next.node = NODE_UNDO;
             return next;
         }
-        return (struct repair_next){.todo = TODO_ACT, .deadline_s = -1};
+        return is_stopped(work) ? wait : (struct repair_next){.todo = TODO_ACT, .deadline_s = -1};
+    }
+    if (is_stopped(work) && str_eq_c(work->command_state, "ready")) {
+        struct repair_next next =
+            step(REPAIR_ON_WITHDRAW, "Repairs were stopped before the order was taken.");
+        next.expire_command = true;
+        next.node = NODE_UNDO;
+        return next;
     }
     if (executor == NULL) {
         return wait;

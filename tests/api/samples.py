@@ -135,6 +135,25 @@ SAMPLES = {
     "token_get": lambda w: {"path": {"token": w.service_token()["id"]}},
     "token_rotate": lambda w: {"path": {"token": w.service_token()["id"]}, "json": {}},
     "token_delete": lambda w: {"path": {"token": w.service_token()["id"]}},
+    "policy_list": lambda w: {},
+    "policy_create": lambda w: {"json": {"cluster_id": w.cluster(), "mode": "automatic"}},
+    "policy_get": lambda w: {"path": {"policy": w.policy()}},
+    "policy_update": lambda w: {"path": {"policy": w.policy()}, "json": {"concurrency_max": 3}, "headers": MATCH_1},
+    "policy_delete": lambda w: {"path": {"policy": w.policy()}, "headers": MATCH_1},
+    "node_policy": in_node,
+    "cluster_policy": in_cluster,
+    "org_guard": lambda w: {},
+    "cluster_guard": in_cluster,
+    "node_stop_repairs": lambda w: {**in_node(w), "json": {"comment": "c"}},
+    "node_allow_repairs": lambda w: {**in_node(w), "json": {}},
+    "cluster_stop_repairs": lambda w: {**in_cluster(w), "json": {"comment": "c"}},
+    "cluster_allow_repairs": lambda w: {**in_cluster(w), "json": {}},
+    "org_stop_repairs": lambda w: {"json": {"comment": "c"}},
+    "org_allow_repairs": lambda w: {"json": {}},
+    "platform_stop_repairs": lambda w: {"json": {"comment": "c"}},
+    "platform_allow_repairs": lambda w: {"json": {}},
+    "cluster_breaker_reset": lambda w: {"path": {"cluster": broken(w, w.cluster(), "cluster")}, "json": {"comment": "c"}},
+    "org_breaker_reset": lambda w: {**({"json": {"comment": "c"}} if broken(w, w.org.id, "org") else {})},
     "audit_list": lambda w: {},
     "audit_export": lambda w: {},
     "agent_enroll": agent_enroll,
@@ -149,6 +168,20 @@ def cordoned(w):
     assert w.api("POST", f"nodes/{node}/cordon", {}).status_code == 200
     return node
 
+
+def broken(w, target, reach):
+    """Its breaker is open, as a rule leaves it."""
+    w.sql("INSERT INTO repair_guard (org_id, target_id, reach, cluster_id, opened_at, open_reason)"
+          f" VALUES ('{w.org.id}', '{target}', '{reach}', {'NULL' if reach == 'org' else repr(target)}, now(), 'test')"
+          " ON CONFLICT (org_id, target_id) DO UPDATE SET opened_at = now()")
+    return target
+
+
+# What would stop the repairs of every other test is taken back at once.
+TAKEN_BACK = {
+    "org_stop_repairs": "UPDATE repair_guard SET stopped_at = NULL WHERE reach = 'org'",
+    "platform_stop_repairs": "UPDATE installation SET repairs_stopped_at = NULL",
+}
 
 # Changes that leave no audit row, with the reason.
 WITHOUT_AUDIT = {
@@ -170,8 +203,11 @@ def send(world, route, sample, token=None, **changes):
     if route["operation"] == "event_stream":
         path += "?" + urllib.parse.urlencode(sample.get("query") or {})
         return begin_stream(world, path, world.org.token if token is None else token, sample.get("headers"))
-    return world.server.api(route["method"], path, sample.get("json"), token=world.org.token if token is None else token,
-                            headers=sample.get("headers"), **options)
+    answer = world.server.api(route["method"], path, sample.get("json"), token=world.org.token if token is None else token,
+                              headers=sample.get("headers"), **options)
+    if route["operation"] in TAKEN_BACK:
+        world.sql(TAKEN_BACK[route["operation"]])
+    return answer
 
 
 def begin_stream(world, path, token, headers):

@@ -102,6 +102,8 @@ SWAPS = {
     ("member_create", "body", "project_id"): lambda w: w.project(),
     ("member_create", "body", "cluster_id"): cluster_of,
     ("token_create", "body", "cluster_id"): cluster_of,
+    ("policy_create", "body", "cluster_id"): cluster_of,
+    ("policy_create", "body", "node_id"): lambda w: w.node(),
     ("agent_challenge", "body", "node_id"): lambda w: w.agent().node_id,
     ("agent_token", "body", "node_id"): lambda w: w.agent().node_id,
 }

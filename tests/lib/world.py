@@ -72,6 +72,11 @@ class World:
         self.sql(f"UPDATE node SET joined_at = coalesce(joined_at, now()) WHERE id = '{node}'")
         return self.made("POST", f"nodes/{node}/repairs", {"action": "reboot", "reason": self.name("reason")})
 
+    def policy(self, **fields):
+        """Of a cluster of its own unless another place is named."""
+        place = {} if "cluster_id" in fields or "node_id" in fields else {"cluster_id": self.cluster()}
+        return self.made("POST", "policies", {**place, **fields})["id"]
+
     def unknown_repair(self):
         """One whose end nobody knows, as a lost node leaves it."""
         repair = self.repair()

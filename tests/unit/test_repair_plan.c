@@ -30,6 +30,14 @@ static struct repair_facts facts_of_a_lost_gpu(void)
         .summary = STR("GPU 0000:bb:00 fell off the bus (Xid 79)"),
         .evidence = STR("[{\"no\":1}]"),
         .check_id = STR("gpu_lost"),
+        .code = STR("79"),
+        .policy_tag = STR("default"),
+        .counters = {.nodes = 100,
+                     .down = 1,
+                     .ended_seconds_ago = -1,
+                     .incidents = 1,
+                     .node_joined = true,
+                     .auto_repair = true},
     };
     facts.node_id.bytes[15] = 1;
     facts.boot_id.bytes[15] = 2;
@@ -73,6 +81,9 @@ Test(repair_plan, the_hash_changes_with_everything_a_decision_is_bound_to)
     cr_assert_not(same_hash(&base, ACTION_REBOOT, &f, ACTION_REBOOT));
     f = base;
     f.rejoin_within_s++;
+    cr_assert_not(same_hash(&base, ACTION_REBOOT, &f, ACTION_REBOOT));
+    f = base;
+    f.policy_tag = STR("01970000-0000-7000-8000-000000000009 2");
     cr_assert_not(same_hash(&base, ACTION_REBOOT, &f, ACTION_REBOOT));
 }
 

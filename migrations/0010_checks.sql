@@ -1,0 +1,2 @@
+-- Number kept for the tables of checks; nothing to do yet.
+SELECT 1;

@@ -1,0 +1,278 @@
+"""Repairs that a policy decides, and what holds them: admission, breakers, stops, two people (promises R5, R7 to R9, R11 to R13, R17, R18)."""
+import secrets
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+from fake_agent import Beat, reboots  # noqa: E402
+from test_repairs import approve, commands_of, fresh_key, make_server, new_node, node_is, proposed, repair_in, repairs_of, until  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def house():
+    running = make_server()
+    # each test breaks nodes of its own cluster: together they must not open the breaker of the org
+    answer = running.api("POST", "/api/v1/policies", {"breaker_floor": 1000, "breaker_percent": 100}, headers=fresh_key())
+    assert answer.status_code == 201, answer.text
+    yield running
+    running.stop()
+
+
+def write_policy(house, agent, status=201, **settings):
+    answer = house.api("POST", "/api/v1/policies", {"cluster_id": agent.cluster_id, **settings}, headers=fresh_key())
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+# A cluster of one node is down as a whole with its first fault; these let a single node be repaired all the same.
+ALONE = {"unhealthy_stop_percent": 100, "concurrency_percent": 100, "breaker_percent": 100, "breaker_floor": 50}
+
+
+def read(house, repair):
+    return house.api("GET", f"/api/v1/repairs/{repair['id']}").json()
+
+
+def codes_are(house, repair, *wanted):
+    """Waits until the reasons of a waiting repair have these codes."""
+    def look():
+        codes = {reason["code"] for reason in read(house, repair)["why_not"]}
+        return codes if set(wanted) <= codes else None
+    return until(look, 30)
+
+
+# ---------------------------------------------------------------- automatic repairs
+def test_a_policy_approves_what_admission_lets_through_and_carries_it_out(house):
+    agent, friend = new_node(house), None
+    policy = write_policy(house, agent, automatic=["gpu_lost:79"], **ALONE)
+    # a second node of the cluster keeps it from being down as a whole
+    from fake_agent import Agent, join_token
+    friend = Agent(house, token=join_token(house, cluster_id=agent.cluster_id))
+    agent.answer = reboots
+    with Beat(agent, friend):
+        node_is(house, agent, "healthy", 30)
+        node_is(house, friend, "healthy", 30)
+        agent.xid79()
+        ended = repair_in(house, agent, "succeeded", "failed", "unknown", seconds=60)
+    assert ended["state"] == "succeeded", ended
+    assert ended["automatic"] is True and ended["decided_by"] == f"policy {policy['id']} {policy['version']}"
+    assert commands_of(house, ended) == 1
+    audit = house.sql(f"SELECT body FROM audit WHERE body::json ->> 'target' = '{ended['id']}' AND body::json ->> 'action' = 'repair.approve'")
+    assert f"policy {policy['id']}" in audit
+
+
+def test_R7_a_node_under_repair_is_down_and_a_whole_cluster_down_starts_nothing(house):
+    agent = new_node(house)
+    write_policy(house, agent, automatic=["gpu_lost"])
+    repair = proposed(house, agent)
+    assert "concurrency" in codes_are(house, repair, "concurrency")
+    assert read(house, repair)["state"] == "proposed" and commands_of(house, repair) == 0
+
+
+def test_every_reason_is_told_at_once(house):
+    agent = new_node(house)
+    write_policy(house, agent, mode="warn", windows=["mon 00:00-00:01"], actions=["reset_gpu"], cooldown_seconds=0)
+    house.sql(f"UPDATE node SET auto_repair = false WHERE id = '{agent.node_id}'")
+    repair = proposed(house, agent)
+    codes = codes_are(house, repair, "warn_only", "action", "node_off", "concurrency")
+    assert codes <= {"warn_only", "action", "node_off", "concurrency", "window"}
+    assert all(reason["detail"].endswith(".") for reason in read(house, repair)["why_not"])
+    assert read(house, repair)["can_approve"] is True, "a person may all the same"
+
+
+def test_R18_a_policy_on_trial_decides_the_same_and_starts_nothing(house):
+    agent = new_node(house)
+    write_policy(house, agent, automatic=["gpu_lost"], dry_run=True, **{**ALONE, "unhealthy_stop_percent": 100})
+    house.api("POST", f"/api/v1/clusters/{agent.cluster_id}/nodes", {"name": "n-" + secrets.token_hex(4)}).raise_for_status()
+    with Beat(agent):
+        repair = proposed(house, agent)
+        until(lambda: read(house, repair)["would_at"], 30)
+    now = read(house, repair)
+    assert now["state"] == "proposed" and now["decided_by"] is None and now["why_not"] == [] and commands_of(house, repair) == 0
+    assert house.sql(f"SELECT count(*) FROM event WHERE repair_id = '{repair['id']}' AND type = 'repair.would_start'") == "1"
+
+
+# ---------------------------------------------------------------- stops
+def stop(house, path, verb="stop", **body):
+    answer = house.api("POST", f"/api/v1/{path}{verb}-repairs", {"comment": "a demonstration", **body}, headers=fresh_key())
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize("reach", ["node", "cluster", "org", "platform"])
+def test_R13_a_stop_holds_what_was_approved_until_it_is_lifted(house, reach):
+    agent = new_node(house)
+    path = {"node": f"nodes/{agent.node_id}/", "cluster": f"clusters/{agent.cluster_id}/", "org": "", "platform": "platform/"}[reach]
+    agent.answer = reboots
+    with Beat(agent):
+        repair = proposed(house, agent)
+        stop(house, path)
+        try:
+            refused = approve(house, repair)
+            assert refused.status_code == 409 and "stopped" in refused.json()["detail"]
+            assert "stopped" in read(house, repair)["blocked"]
+            codes_are(house, repair, "stopped")
+            guard = house.api("GET", f"/api/v1/clusters/{agent.cluster_id}/guard").json()
+            assert guard["stopped"] is (reach != "node")
+        finally:
+            stop(house, path, "allow")
+        assert approve(house, repair).status_code == 200
+        assert repair_in(house, agent, "succeeded", "failed", "unknown", seconds=60)["state"] == "succeeded"
+
+
+def test_R13_nothing_starts_after_a_stop_was_acknowledged(house):
+    agents = [new_node(house) for _ in range(4)]
+    for agent in agents:
+        agent.answer = reboots
+    with Beat(*agents):
+        repairs = [proposed(house, agent) for agent in agents]
+        with ThreadPoolExecutor(5) as pool:
+            answers = [pool.submit(approve, house, repair) for repair in repairs]
+            stop(house, "")
+            known = set(house.sql("SELECT id FROM command WHERE state <> 'ready'").split())
+            try:
+                for answer in answers:
+                    answer.result()
+                # several looks of the loop that carries repairs out
+                runs = house.sql("SELECT 1") and [a for a in agents]
+                for agent in runs:
+                    agent.report()
+                until(lambda: house.sql("SELECT count(*) FROM command WHERE state = 'ready'") == "0", 30)
+                now = set(house.sql("SELECT id FROM command WHERE state IN ('sent', 'accepted', 'done')").split())
+                assert now <= known
+            finally:
+                stop(house, "", "allow")
+
+
+def test_R13_an_order_that_was_not_fetched_is_withdrawn_by_a_stop(house):
+    agent = new_node(house)
+    repair = proposed(house, agent)
+    house.sql(f"UPDATE node_latest SET seen_at = now() + interval '1 minute' WHERE node_id = '{agent.node_id}'")
+    assert approve(house, repair).status_code == 200
+    until(lambda: house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") in ("ready", "expired"), 30)
+    stop(house, f"nodes/{agent.node_id}/")
+    until(lambda: read(house, repair)["state"] in ("cancelled", "failed"), 30)
+    assert house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") == "expired"
+    agent.report()
+    assert agent.commands == {}
+    stop(house, f"nodes/{agent.node_id}/", "allow")
+
+
+# ---------------------------------------------------------------- breakers
+def test_R9_the_breaker_opens_by_rule_and_a_reset_replays_nothing(house):
+    from fake_agent import Agent, join_token
+    first = new_node(house)
+    write_policy(house, first, automatic=["gpu_lost"], breaker_floor=2, breaker_percent=50, unhealthy_stop_percent=100, concurrency_percent=100,
+                 same_kind_min=1000, windows=["mon 00:00-00:01", "tue 00:00-00:01"])
+    token = join_token(house, uses=3, cluster_id=first.cluster_id)
+    agents = [first] + [Agent(house, token=token) for _ in range(3)]
+    path = f"/api/v1/clusters/{first.cluster_id}"
+    with Beat(*agents):
+        for agent in agents:
+            node_is(house, agent, "healthy", 30)
+        for agent in agents[:3]:
+            agent.xid79()
+        until(lambda: house.api("GET", f"{path}/guard").json()["breaker_open"], 30)
+        repair = repair_in(house, first, "proposed", seconds=30)
+        codes_are(house, repair, "breaker")
+        assert house.api("POST", f"{path}/breaker/reset", {}, headers=fresh_key()).status_code == 422, "a comment is asked for"
+        answer = house.api("POST", f"{path}/breaker/reset", {"comment": "the switch is back"}, headers=fresh_key())
+        assert answer.status_code == 200 and answer.json()["opened_at"] is None, answer.text
+        policy, = [p for p in house.api("GET", "/api/v1/policies?limit=200").json()["items"] if p["cluster_id"] == first.cluster_id]
+        changed = house.api("PATCH", f"/api/v1/policies/{policy['id']}", {"windows": []}, headers={"If-Match": f'"{policy["version"]}"'})
+        assert changed.status_code == 200, changed.text
+        codes_are(house, repair, "waited")
+        assert house.api("POST", f"{path}/breaker/reset", {"comment": "again"}, headers=fresh_key()).status_code == 409
+    assert read(house, repair)["state"] == "proposed" and commands_of(house, repair) == 0
+    assert house.sql(f"SELECT count(*) FROM event WHERE cluster_id = '{first.cluster_id}' AND type = 'breaker.opened'") == "1"
+
+
+# ---------------------------------------------------------------- two people
+def test_R12_two_people_approve_and_neither_asked_for_it(house):
+    agent = new_node(house)
+    write_policy(house, agent, second_approver=["reboot"])
+    one, two = house.token("approver"), house.token("admin")
+    with Beat(agent):
+        node_is(house, agent, "healthy", 30)
+        asked = house.api("POST", f"/api/v1/nodes/{agent.node_id}/repairs", {"action": "reboot", "reason": "kernel"}, token=one, headers=fresh_key())
+        assert asked.status_code == 201, asked.text
+        path, body = f"/api/v1/repairs/{asked.json()['id']}/approve", {"plan_hash": asked.json()["plan_hash"]}
+        by = lambda token: house.api("POST", path, body, token=token, headers=fresh_key())  # noqa: E731
+        assert by(one).status_code == 409, "the requester"
+        first = by(two)
+        assert first.status_code == 200 and first.json()["state"] == "proposed" and first.json()["first_approver"], first.text
+        assert by(two).status_code == 409, "the same person again"
+        assert by(one).status_code == 409
+        assert read(house, asked.json())["state"] == "proposed"
+        second = by(None)
+        assert second.status_code == 200 and second.json()["state"] == "approved", second.text
+
+
+def test_a_trial_run_of_an_approval_changes_nothing(house):
+    agent = new_node(house)
+    repair = proposed(house, agent)
+    trial = house.api("POST", f"/api/v1/repairs/{repair['id']}/approve?dry_run=true", {"plan_hash": repair["plan_hash"]}, headers=fresh_key())
+    assert trial.status_code == 200 and trial.json()["state"] == "proposed", trial.text
+    stale = house.api("POST", f"/api/v1/repairs/{repair['id']}/approve?dry_run=true", {"plan_hash": "0" * 64}, headers=fresh_key())
+    assert stale.status_code == 409 and stale.json()["code"] == "plan_changed"
+    assert read(house, repair)["decided_by"] is None
+
+
+def test_a_trial_run_of_a_request_shows_its_plan(house):
+    agent = new_node(house)
+    with Beat(agent):
+        node_is(house, agent, "healthy", 30)
+        trial = house.api("POST", f"/api/v1/nodes/{agent.node_id}/repairs?dry_run=true", {"action": "reboot", "reason": "x"})
+    assert trial.status_code == 200 and trial.json()["can_approve"] is True and trial.json()["plan"]["action"] == "reboot", trial.text
+    assert repairs_of(house, agent) == []
+
+
+# ---------------------------------------------------------------- the resource
+def test_the_most_specific_policy_counts(house):
+    agent = new_node(house)
+    of_node, of_cluster = f"/api/v1/nodes/{agent.node_id}/policy", f"/api/v1/clusters/{agent.cluster_id}/policy"
+    assert house.api("GET", of_node).json()["reach"] == "org"
+    cluster = write_policy(house, agent, concurrency_max=7)
+    assert house.api("GET", of_node).json()["settings"]["concurrency_max"] == 7
+    node = house.api("POST", "/api/v1/policies", {"node_id": agent.node_id, "mode": "warn"}, headers=fresh_key()).json()
+    assert node["cluster_id"] == agent.cluster_id
+    effective = house.api("GET", of_node).json()
+    assert effective["reach"] == "node" and effective["settings"]["mode"] == "warn" and effective["settings"]["concurrency_max"] == 20
+    assert house.api("GET", of_cluster).json()["policy_id"] == cluster["id"]
+    gone = house.api("DELETE", f"/api/v1/policies/{node['id']}", headers={"If-Match": '"1"'})
+    assert gone.status_code == 204 and house.api("GET", of_node).json()["reach"] == "cluster"
+
+
+def test_a_policy_is_changed_by_its_version_only(house):
+    agent = new_node(house)
+    policy = write_policy(house, agent)
+    path = f"/api/v1/policies/{policy['id']}"
+    assert house.api("PATCH", path, {"mode": "warn"}).status_code == 428
+    done = house.api("PATCH", path, {"mode": "warn"}, headers={"If-Match": '"1"'})
+    assert done.status_code == 200 and done.json()["version"] == 2 and done.json()["settings"]["mode"] == "warn"
+    assert done.json()["settings"]["concurrency_max"] == 20, "what is absent stays"
+    assert house.api("PATCH", path, {"mode": "confirm"}, headers={"If-Match": '"1"'}).status_code == 412
+    assert house.api("DELETE", path, headers={"If-Match": '"1"'}).status_code == 412
+    write_policy(house, agent, status=409)
+
+
+def test_R17_a_rule_that_could_never_act_is_refused(house):
+    agent = new_node(house)
+    for settings, pointer in (({"automatic": ["gpu_lots"]}, "#/automatic"), ({"automatic": ["'gpu_lost'"]}, "#/automatic/0"),
+                              ({"time_zone": "Mars/Olympus"}, "#/time_zone"), ({"windows": ["always"]}, "#/windows/0"),
+                              ({"actions": ["remove"]}, "#/actions/0"), ({"concurrency_percent": 101}, "#/concurrency_percent"),
+                              ({"node_id": "0198f3c2-5e1a-7cc3-98f4-1f2b3c4d5e6f"}, "#/node_id")):
+        refused = write_policy(house, agent, status=422, **settings)
+        assert refused["errors"][0]["pointer"] == pointer, refused
+    assert write_policy(house, agent, automatic=["gpu_lost"], time_zone="Europe/Berlin")["version"] == 1
+
+
+def test_R4_a_plan_made_under_another_version_of_the_policy_is_refused(house):
+    agent = new_node(house)
+    policy = write_policy(house, agent)
+    repair = proposed(house, agent)
+    house.api("PATCH", f"/api/v1/policies/{policy['id']}", {"grace_seconds": 1}, headers={"If-Match": '"1"'})
+    answer = approve(house, repair)
+    assert answer.status_code == 409 and answer.json()["code"] == "plan_changed"

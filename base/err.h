@@ -13,6 +13,10 @@
     X(ERR_BAD_REQUEST, 400, "bad_request", "The request is malformed")                           \
     X(ERR_BAD_CURSOR, 400, "bad_cursor", "The cursor does not fit this list")                    \
     X(ERR_KEY_REQUIRED, 400, "idempotency_key_required", "An Idempotency-Key is required")       \
+    X(ERR_AUTHORIZATION_PENDING, 400, "authorization_pending", "Nobody has decided yet")         \
+    X(ERR_SLOW_DOWN, 400, "slow_down", "You ask too often")                                      \
+    X(ERR_EXPIRED_TOKEN, 400, "expired_token", "This code is used or over its time")             \
+    X(ERR_ACCESS_DENIED, 400, "access_denied", "The person said no")                             \
     X(ERR_UNAUTHENTICATED, 401, "unauthenticated", "Sign in or send a valid token")              \
     X(ERR_FORBIDDEN, 403, "forbidden", "You may not do this")                                    \
     X(ERR_TLS_REQUIRED, 403, "tls_required", "This address is served over TLS only")             \

@@ -26,7 +26,9 @@ struct client *client_new(const char *server, const char *token, const char *ca_
         .ca_file = ca_file, .timeout_ms = 30000, .max_bytes = 16u << 20};
     client->http = http_client_new(&options);
     client->server = server;
-    buf_printf(&client->authorization, "Authorization: Bearer %s", token);
+    if (token[0] != '\0') {
+        buf_printf(&client->authorization, "Authorization: Bearer %s", token);
+    }
     return client;
 }
 
@@ -87,21 +89,46 @@ static json_t *read_answer(struct client *client)
     return NULL;
 }
 
-json_t *client_call(struct client *client, const char *method, const char *path, json_t *body,
-                    bool idempotency)
+static void send_call(struct client *client, const char *method, const char *path, json_t *body,
+                      const char *key)
 {
     CLEANUP(buf_free) struct buf url = {0};
     CLEANUP(cleanup_free) char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    const char *headers[4] = {"Content-Type: application/json"};
+    size_t count = 1;
+    if (client->authorization.ptr != NULL) {
+        headers[count++] = client->authorization.ptr;
+    }
+    headers[count] = key;
+    struct str server = str_of(client->server);
+    while (server.len > 0 && server.ptr[server.len - 1] == '/') {
+        server.len--;
+    }
+    buf_printf(&url, "%.*s/api/v1%s", STR_FMT(server), path);
+    http_client_send(client->http, method, url.ptr, headers, str_of(text), &client->answer);
+}
+
+json_t *client_call(struct client *client, const char *method, const char *path, json_t *body,
+                    bool idempotency)
+{
     char id[UUID_TEXT_LEN + 1];
     char key[64];
     struct uuid uuid = uuid_v4();
     uuid_format(&uuid, id);
     (void)snprintf(key, sizeof(key), "Idempotency-Key: %s", id);
-    const char *headers[] = {client->authorization.ptr, "Content-Type: application/json",
-                             idempotency ? key : NULL, NULL};
-    buf_printf(&url, "%s/api/v1%s", client->server, path);
-    http_client_send(client->http, method, url.ptr, headers, str_of(text), &client->answer);
+    send_call(client, method, path, body, idempotency ? key : NULL);
     return read_answer(client);
+}
+
+json_t *client_ask(struct client *client, const char *method, const char *path, json_t *body,
+                   long *ret_status)
+{
+    const struct http_answer *answer = &client->answer;
+    send_call(client, method, path, body, NULL);
+    *ret_status = answer->status;
+    return answer->status == 0 || answer->body.len == 0
+               ? NULL
+               : json_loadb(answer->body.ptr, answer->body.len, JSON_REJECT_DUPLICATES, NULL);
 }
 
 json_t *client_list(struct client *client, const char *path)

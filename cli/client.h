@@ -9,7 +9,7 @@
 
 struct client;
 
-/* The token is the text itself (no file name). Never NULL. */
+/* The token is the text itself (no file name), "" for none. Never NULL. */
 struct client *client_new(const char *server, const char *token, const char *ca_file);
 void client_free(struct client *client);
 /*
@@ -19,6 +19,12 @@ void client_free(struct client *client);
  */
 json_t *client_call(struct client *client, const char *method, const char *path, json_t *body,
                     bool idempotency) MUST_CHECK;
+/*
+ * The same for who wants to see refusals: prints nothing. ret_status is 0 when there was no answer;
+ * the body, also that of a problem, is owned by the caller, NULL when there is none.
+ */
+json_t *client_ask(struct client *client, const char *method, const char *path, json_t *body,
+                   long *ret_status) MUST_CHECK;
 /* All pages of a list, as one array; NULL after a printed failure. */
 json_t *client_list(struct client *client, const char *path) MUST_CHECK;
 

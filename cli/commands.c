@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "cli/local.h"
+#include "cli/login.h"
 #include "cli/table.h"
 
 #define EXIT_FAILED 1
@@ -399,6 +400,10 @@ static int run_api(const struct command_line *line)
 }
 
 const struct command_row command_rows[] = {
+    {"login", "", 0, "sign in to --server as a person, for 12 hours", run_login,
+     .without_token = true},
+    {"logout", "", 0, "end that session", run_logout, .without_token = true},
+    {"whoami", "", 0, "who one is to the server", run_whoami},
     {"clusters", "", 0, "list clusters", run_clusters},
     {"nodes", "", 0, "list the nodes of a cluster", run_nodes},
     {"node show", "NAME", 1, "one node with its open incidents", run_node_show},

@@ -9,6 +9,8 @@
 
 struct command_line {
     struct client *client;
+    const char *server;
+    const char *ca_file; /* NULL = the system's */
     const char *cluster; /* name; NULL = the only one */
     bool json;
     int argc; /* after the command's own words */
@@ -24,6 +26,7 @@ struct command_row {
     const char *help;
     int (*run)(const struct command_line *line); /* exit status */
     int (*run_local)(int argc, char **argv);     /* instead of run: no server, options of its own */
+    bool without_token;                          /* run asks as nobody */
 };
 
 extern const struct command_row command_rows[];

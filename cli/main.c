@@ -7,8 +7,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/store.h"
 
 #define TOKEN_MAX 16384
+#define TOKEN_FILE ".muster/admin.token"
 
 static const char *server;
 static const char *token_file;
@@ -21,7 +23,7 @@ static bool yes;
 
 static const struct config_key keys[] = {
     {"server", CONFIG_STR, &server, "http://127.0.0.1:8080", 0, 0, "The server's address."},
-    {"token_file", CONFIG_STR, &token_file, ".muster/admin.token", 0, 0, "File with an API token."},
+    {"token_file", CONFIG_STR, &token_file, TOKEN_FILE, 0, 0, "File with an API token."},
     {"token", CONFIG_SECRET, &token_text, "", 0, 0,
      "The API token itself; goes before token_file."},
     {"ca_file", CONFIG_STR, &ca_file, "", 0, 0, "Certificates to trust for https."},
@@ -104,6 +106,34 @@ static const struct command_row *find_local(int argc, char **argv, int *ret_used
     return row != NULL && row->run_local != NULL ? row : NULL;
 }
 
+/* The token to ask with: given, in a file that was named, kept by `muster login`, or the file of
+ * the local trial. False after printing what to do. */
+static bool find_token(struct buf *token)
+{
+    json_t *kept = NULL;
+    if (token_text[0] != '\0') {
+        buf_add_c(token, token_text);
+        return true;
+    }
+    if (strcmp(token_file, TOKEN_FILE) == 0 && (kept = store_get(server)) != NULL) {
+        buf_add_c(token, json_string_value(json_object_get(kept, "access_token")));
+        json_decref(kept);
+        return true;
+    }
+    CLEANUP(buf_free) struct buf data = {0};
+    int failed = file_read(token_file, TOKEN_MAX, &data);
+    if (failed != 0) {
+        (void)fprintf(stderr,
+                      "muster: not signed in to %s, and the token file %s cannot be read: %s. Run "
+                      "`muster login --server URL`, or give --token_file FILE.\n",
+                      server, token_file, strerror(failed));
+        return false;
+    }
+    struct str trimmed = str_trim(buf_str(&data));
+    buf_add(token, trimmed.ptr, trimmed.len);
+    return true;
+}
+
 static int run_row(const struct command_row *row, int argc, char **argv)
 {
     CLEANUP(buf_free) struct buf token = {0};
@@ -111,23 +141,14 @@ static int run_row(const struct command_row *row, int argc, char **argv)
         (void)fprintf(stderr, "muster: %s needs %s\n", row->words, row->operands);
         return 2;
     }
-    if (token_text[0] != '\0') {
-        buf_add_c(&token, token_text);
-    } else {
-        int failed = file_read(token_file, TOKEN_MAX, &token);
-        if (failed != 0) {
-            (void)fprintf(stderr,
-                          "muster: the token file %s cannot be read: %s. Give --token_file FILE.\n",
-                          token_file, strerror(failed));
-            return 2;
-        }
+    if (!row->without_token && !find_token(&token)) {
+        return 2;
     }
-    CLEANUP(buf_free) struct buf text = {0};
-    struct str trimmed = str_trim(buf_str(&token));
-    buf_add(&text, trimmed.ptr, trimmed.len);
+    const char *ca = ca_file[0] != '\0' ? ca_file : NULL;
     struct command_line line = {
-        .client = client_new(server, text.ptr != NULL ? text.ptr : "",
-                             ca_file[0] != '\0' ? ca_file : NULL),
+        .client = client_new(server, token.ptr != NULL ? token.ptr : "", ca),
+        .server = server,
+        .ca_file = ca,
         .cluster = cluster[0] != '\0' ? cluster : NULL,
         .json = json,
         .argc = argc,

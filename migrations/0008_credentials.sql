@@ -14,3 +14,26 @@ ALTER TABLE node
 -- ---------------------------------------------------------------- join tokens
 ALTER TABLE join_token
   ADD COLUMN cidr cidr;                                 -- only from this network; NULL = from anywhere
+
+-- ---------------------------------------------------------------- signing in at the command line (RFC 8628)
+-- A program asks, a person allows it in the console; then the program takes a session of that person, once. Before that it belongs
+-- to no org.
+CREATE TABLE device_code (
+  device_hash bytea PRIMARY KEY CHECK (length(device_hash) = 32),   -- SHA-256 of what the program holds
+  user_code   text NOT NULL UNIQUE CHECK (user_code ~ '^[b-z]{4}-[b-z]{4}$'),   -- what the person types
+  client      text NOT NULL CHECK (length(client) BETWEEN 1 AND 255),           -- what the program says of itself
+  address     text NOT NULL,
+  state       text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'approved', 'denied', 'used')),
+  person_id   uuid REFERENCES person ON DELETE CASCADE,             -- who decided
+  person_org  uuid REFERENCES org ON DELETE CASCADE,                -- the org they worked in
+  interval_seconds integer NOT NULL DEFAULT 5,                      -- between two questions of the program; grows when it asks faster
+  asked_at    timestamptz,
+  created_at  timestamptz NOT NULL DEFAULT now(),
+  expires_at  timestamptz NOT NULL
+);
+CREATE INDEX device_code_expiry ON device_code (expires_at);
+GRANT SELECT, INSERT, UPDATE ON device_code TO muster_app;
+GRANT SELECT, DELETE ON device_code TO muster_loop;
+
+ALTER TABLE session
+  ADD COLUMN client text NOT NULL DEFAULT '';            -- the program that it was given to; '' = a browser

@@ -473,6 +473,28 @@ ALTER TABLE ONLY muster.device FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.device OWNER TO muster_owner;
 
+-- Name: device_code; Type: TABLE
+
+CREATE TABLE muster.device_code (
+    device_hash bytea NOT NULL,
+    user_code text NOT NULL,
+    client text NOT NULL,
+    address text NOT NULL,
+    state text DEFAULT 'pending'::text NOT NULL,
+    person_id uuid,
+    person_org uuid,
+    interval_seconds integer DEFAULT 5 NOT NULL,
+    asked_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT device_code_client_check CHECK (((length(client) >= 1) AND (length(client) <= 255))),
+    CONSTRAINT device_code_device_hash_check CHECK ((length(device_hash) = 32)),
+    CONSTRAINT device_code_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'approved'::text, 'denied'::text, 'used'::text]))),
+    CONSTRAINT device_code_user_code_check CHECK ((user_code ~ '^[b-z]{4}-[b-z]{4}$'::text))
+);
+
+ALTER TABLE muster.device_code OWNER TO muster_owner;
+
 -- Name: event; Type: TABLE
 
 CREATE TABLE muster.event (
@@ -1092,7 +1114,8 @@ CREATE TABLE muster.session (
     person_id uuid NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone NOT NULL,
-    seen_at timestamp with time zone DEFAULT now() NOT NULL
+    seen_at timestamp with time zone DEFAULT now() NOT NULL,
+    client text DEFAULT ''::text NOT NULL
 );
 
 ALTER TABLE ONLY muster.session FORCE ROW LEVEL SECURITY;
@@ -1178,6 +1201,16 @@ ALTER TABLE ONLY muster.command
 
 ALTER TABLE ONLY muster.command
     ADD CONSTRAINT command_pkey PRIMARY KEY (org_id, id);
+
+-- Name: device_code device_code_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.device_code
+    ADD CONSTRAINT device_code_pkey PRIMARY KEY (device_hash);
+
+-- Name: device_code device_code_user_code_key; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.device_code
+    ADD CONSTRAINT device_code_user_code_key UNIQUE (user_code);
 
 -- Name: device device_org_id_node_id_type_serial_key; Type: CONSTRAINT
 
@@ -1391,6 +1424,10 @@ CREATE INDEX audit_target ON ONLY muster.audit USING btree (org_id, target, at D
 
 CREATE INDEX command_waiting ON muster.command USING btree (state) WHERE (state = ANY (ARRAY['ready'::text, 'sent'::text]));
 
+-- Name: device_code_expiry; Type: INDEX
+
+CREATE INDEX device_code_expiry ON muster.device_code USING btree (expires_at);
+
 -- Name: device_serial; Type: INDEX
 
 CREATE INDEX device_serial ON muster.device USING btree (org_id, serial);
@@ -1596,6 +1633,16 @@ ALTER TABLE ONLY muster.collector
 
 ALTER TABLE ONLY muster.command
     ADD CONSTRAINT command_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
+
+-- Name: device_code device_code_person_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.device_code
+    ADD CONSTRAINT device_code_person_id_fkey FOREIGN KEY (person_id) REFERENCES muster.person(id) ON DELETE CASCADE;
+
+-- Name: device_code device_code_person_org_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.device_code
+    ADD CONSTRAINT device_code_person_org_fkey FOREIGN KEY (person_org) REFERENCES muster.org(id) ON DELETE CASCADE;
 
 -- Name: device device_org_id_node_id_fkey; Type: FK CONSTRAINT
 
@@ -2467,6 +2514,11 @@ GRANT SELECT,INSERT,UPDATE ON TABLE muster.command TO muster_loop;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.device TO muster_app;
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.device TO muster_loop;
+
+-- Name: TABLE device_code; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.device_code TO muster_app;
+GRANT SELECT,DELETE ON TABLE muster.device_code TO muster_loop;
 
 -- Name: TABLE event; Type: ACL
 

@@ -277,6 +277,7 @@ static void find_caller(struct exchange *ex)
     enum err err = auth_token(ex->headers[HEADER_AUTHORIZATION], ex->headers[HEADER_COOKIE],
                               ex->rq.secure, &source, &token);
     ex->cookie = source == AUTH_COOKIE;
+    ex->rq.bearer = source == AUTH_BEARER;
     if (ex->rq.route->perm == PERM_PUBLIC) {
         if (!take_limits(ex)) {
             refuse_limit(ex);

@@ -18,7 +18,7 @@
 static bool is_token(struct str token)
 {
     static const char *const prefixes[] = {AUTH_PREFIX_SERVICE, AUTH_PREFIX_AGENT,
-                                           AUTH_PREFIX_SESSION};
+                                           AUTH_PREFIX_SESSION, AUTH_PREFIX_PERSON};
     if (token.len > AUTH_TOKEN_MAX) {
         return false;
     }

@@ -12,13 +12,16 @@
 
 /*
  * A token is stored as the SHA-256 of its whole text, prefix included. Prefixes: mst_ service,
- * mat_ agent, mss_ session (in the cookie), msl_ sign-in link, mjt_ join token (body only).
+ * mat_ agent, mss_ session (in the cookie), mpt_ a person's session that a program holds, msl_
+ * sign-in link, mjt_ join token, mdc_ device code (these three in bodies only).
  */
 #define AUTH_PREFIX_SERVICE "mst_"
 #define AUTH_PREFIX_AGENT "mat_"
 #define AUTH_PREFIX_SESSION "mss_"
 #define AUTH_PREFIX_LINK "msl_"
 #define AUTH_PREFIX_JOIN "mjt_"
+#define AUTH_PREFIX_PERSON "mpt_"
+#define AUTH_PREFIX_DEVICE "mdc_"
 #define AUTH_TOKEN_MAX 128 /* bytes; longer is no token of ours */
 
 #define AUTH_COOKIE_TLS "__Host-muster"

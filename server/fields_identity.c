@@ -60,6 +60,22 @@ const struct field revoke_key_body[] = {
     END,
 };
 
+const struct field device_code_body[] = {
+    ROW(FIELD_STR, device_code_in, client, FIELD_REQUIRED, 1, 255, NULL),
+    END,
+};
+
+const struct field device_token_body[] = {
+    ROW(FIELD_STR, device_token_in, device_code, FIELD_REQUIRED, 1, 127, NULL),
+    END,
+};
+
+static const char *const decisions[] = {"approve", "deny", NULL};
+const struct field device_decide_body[] = {
+    ROW(FIELD_ENUM, device_decide_in, decision, FIELD_REQUIRED, 0, 0, decisions),
+    END,
+};
+
 const struct field token_rotate_body[] = {
     ROW(FIELD_I64, token_rotate_in, overlap_seconds, 0, 0, 7 * DAY_S, NULL),
     END,

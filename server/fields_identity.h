@@ -69,4 +69,22 @@ struct revoke_key_in {
 };
 extern const struct field revoke_key_body[];
 
+struct device_code_in {
+    struct str client;
+    bool has_client;
+};
+extern const struct field device_code_body[];
+
+struct device_token_in {
+    struct str device_code;
+    bool has_device_code;
+};
+extern const struct field device_token_body[];
+
+struct device_decide_in {
+    struct str decision;
+    bool has_decision;
+};
+extern const struct field device_decide_body[];
+
 #endif

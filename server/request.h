@@ -76,6 +76,7 @@ struct request {
     struct str path; /* raw, without query */
     struct str query;
     struct str address;     /* client's, by trusted_proxies */
+    bool bearer;            /* the credential came in the Authorization header */
     bool secure;            /* TLS here, or a trusted proxy says https: decides the cookie's name */
     const char *scope;      /* clusters and projects that the caller may do this to; NULL = all */
     uint8_t token_hash[32]; /* SHA-256 of the credential, when caller.kind is not CALLER_NONE */

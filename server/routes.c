@@ -7,6 +7,7 @@
 #include "server/handlers/agent.h"
 #include "server/handlers/audit.h"
 #include "server/handlers/checks.h"
+#include "server/handlers/device.h"
 #include "server/handlers/events.h"
 #include "server/handlers/history.h"
 #include "server/handlers/issuers.h"
@@ -53,6 +54,16 @@ const struct route routes[] = {
      .handler = session_delete_all, .flags = ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/me", .operation = "me_get", .perm = PERM_SESSION, .success = 200, .sql = -1,
      .handler = me_get},
+
+    /* the device flow */
+    {.method = "POST", .path = "/api/v1/device-codes", .operation = "device_code_create", .perm = PERM_PUBLIC, .success = 200, .sql = -1,
+     BODY(device_code_body, device_code_in), .handler = device_code_create, .flags = ROUTE_VERB | ROUTE_SIGN_IN | ROUTE_NO_STORE_BODY},
+    {.method = "POST", .path = "/api/v1/device-tokens", .operation = "device_token_create", .perm = PERM_PUBLIC, .success = 200, .sql = -1,
+     BODY(device_token_body, device_token_in), .handler = device_token_create, .flags = ROUTE_VERB | ROUTE_JOIN | ROUTE_NO_STORE_BODY},
+    {.method = "GET", .path = "/api/v1/device-codes/{slug}", .operation = "device_code_get", .perm = PERM_SESSION, .success = 200, .sql = -1,
+     .handler = device_code_get},
+    {.method = "POST", .path = "/api/v1/device-codes/{slug}", .operation = "device_code_decide", .perm = PERM_SESSION, .success = 200, .sql = -1,
+     BODY(device_decide_body, device_decide_in), .handler = device_code_decide, .flags = ROUTE_VERB},
 
     /* orgs and projects */
     {.method = "GET", .path = "/api/v1/orgs", .operation = "org_list", .perm = PERM_SESSION, .success = 200, .sql = -1,

@@ -126,7 +126,7 @@ enum err session_switch(struct request *rq)
     const struct session_switch_in *in = rq->in;
     struct db_args args = {0};
     struct entry *entry = entry_new(rq);
-    if (rq->caller.kind != CALLER_SESSION) {
+    if (rq->caller.kind != CALLER_SESSION || rq->bearer) {
         return fail(rq, ERR_FORBIDDEN,
                     "A token belongs to one organization. Use a token of the other one.");
     }

@@ -32,6 +32,19 @@ def agent_report(w):
     return {"json": agent.body(), "token": agent.token}
 
 
+def device_codes(w):
+    answer = w.server.api("POST", "/api/v1/device-codes", {"client": w.name("client")}, token=False)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def allowed_device(w):
+    codes = device_codes(w)
+    done = w.server.api("POST", f"/api/v1/device-codes/{codes['user_code']}", {"decision": "approve"}, token=False, headers=w.browser())
+    assert done.status_code == 200, done.text
+    return codes["device_code"]
+
+
 def repair_approve(w):
     repair = w.repair()
     return {"path": {"repair": repair["id"]}, "json": {"plan_hash": repair["plan_hash"]},
@@ -66,6 +79,11 @@ SAMPLES = {
     "session_switch": lambda w: {"json": {"org_id": w.org.id}, "headers": w.browser(), "token": False},
     "session_delete": lambda w: {"headers": w.browser(), "token": False},
     "me_get": lambda w: {},
+    "device_code_create": lambda w: {"json": {"client": "a test"}, "token": False},
+    "device_token_create": lambda w: {"json": {"device_code": allowed_device(w)}, "token": False},
+    "device_code_get": lambda w: {"path": {"slug": device_codes(w)["user_code"]}, "headers": w.browser(), "token": False},
+    "device_code_decide": lambda w: {"path": {"slug": device_codes(w)["user_code"]}, "json": {"decision": "approve"}, "headers": w.browser(),
+                                     "token": False},
     "org_list": lambda w: {},
     "org_create": lambda w: {"json": {"name": w.name("o")}},
     "org_get": lambda w: {"path": {"org": w.org.id}},
@@ -186,6 +204,7 @@ TAKEN_BACK = {
 # Changes that leave no audit row, with the reason.
 WITHOUT_AUDIT = {
     "agent_challenge": "changes nothing",
+    "device_code_create": "nobody is known yet; what follows from it is audited",
     "agent_token": "a further access token of a key whose joining was audited",
     "agent_report": "readings; what follows from them is events",
 }

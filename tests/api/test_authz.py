@@ -23,7 +23,7 @@ def read_routes():
 
 
 ROUTES = read_routes()
-PUBLIC = {"healthz", "readyz", "metrics", "openapi", "problem_page", "session_create", "agent_enroll", "agent_challenge",
+PUBLIC = {"device_code_create", "device_token_create", "healthz", "readyz", "metrics", "openapi", "problem_page", "session_create", "agent_enroll", "agent_challenge",
           "agent_token"}
 
 

@@ -20,7 +20,7 @@ ROLES = {
                       "audit.read", "member.write", "issuer.read", "issuer.write"},
 }
 # Only for people with a session, whatever the role; the sample brings one.
-SESSIONS = {"session_switch", "session_delete", "session_delete_all"}
+SESSIONS = {"session_switch", "session_delete", "session_delete_all", "device_code_get", "device_code_decide"}
 
 
 @pytest.fixture(scope="module")

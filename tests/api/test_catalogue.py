@@ -13,7 +13,7 @@ from probe import PROBE  # noqa: E402
 
 RUNTIME = ("muster_app", "muster_ingest", "muster_loop")
 # Tables without an org: people, the installation, the orgs themselves, migrations.
-WITHOUT_ORG = {"installation", "person", "sign_in_link", "secret_master", "org", "schema_migration"}
+WITHOUT_ORG = {"installation", "person", "sign_in_link", "device_code", "secret_master", "org", "schema_migration"}
 # Policies that look across orgs, each with its reason: the writers' batches, and due work of all orgs.
 ACROSS_ORGS = {
     "muster_ingest": {"node_latest", "node_stream", "incident", "org_head", "event"},

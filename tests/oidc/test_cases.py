@@ -17,8 +17,8 @@ ENTRA = "https://login.microsoftonline.com/%s/v2.0"
 ELSEWHERE = {
     "jwks-reused-kid-new-key": "cache of keys", "jwks-rotation-new-kid": "cache of keys", "idp-down-stale": "cache of keys",
     "jwks-not-json": "cache of keys", "jwks-unknown-kid-flood": "cache of keys",
-    "cli-redirect-loopback-only": "login of the command line", "device-slow-down": "login of the command line",
-    "cli-cache-key": "login of the command line",
+    "cli-redirect-loopback-only": "tests/api/test_device_login.py", "device-slow-down": "tests/api/test_device_login.py",
+    "cli-cache-key": "tests/api/test_device_login.py",
     "discovery-issuer-mixup": "tests/unit/test_oidc_discovery.c",
     "duplicate-callback-param": "login", "pkce-required": "login", "state-replay": "login", "state-two-tabs": "login",
     "open-redirect-return-to": "login",

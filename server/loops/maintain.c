@@ -25,7 +25,8 @@ static enum err run_list(struct runner *runner, const struct uuid *org, const en
 
 static enum err run_global(struct runner *runner)
 {
-    static const enum sql_id list[] = {SQL_PARTITIONS_MAKE, SQL_SIGN_IN_LINK_PRUNE, SQL_DEVICE_CODE_PRUNE};
+    static const enum sql_id list[] = {SQL_PARTITIONS_MAKE, SQL_SIGN_IN_LINK_PRUNE,
+                                       SQL_DEVICE_CODE_PRUNE};
 
     return run_list(runner, NULL, list, COUNTOF(list));
 }

@@ -1,12 +1,12 @@
 /* Every view in both themes and two widths: axe, reflow, targets, and the policy of the server. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import type { Page } from "playwright-core";
-import { axe, CALM, DEMO_ORG, EMPTY, LARGE, LOCAL, MAIN_ORG, nodeId, overflow, says, SILENT, smallTargets, Stage } from "./support";
+import { axe, CALM, DEMO_ORG, EMPTY, LARGE, LOCAL, MAIN_ORG, nodeId, overflow, says, SILENT, smallTargets, Stage, test } from "./support";
 
 let stage: Stage;
 before(async () => {
-  stage = await Stage.open(60_000);
+  stage = await Stage.open();
 });
 after(() => stage.close());
 
@@ -52,7 +52,6 @@ for (const [name, path, shows, act] of VIEWS) {
       await says(page, shows);
       await act?.(page);
       assert.deepEqual(await axe(page), []);
-      /* without motion: a colour on its way is not yet the theme's */
       await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
       await page.locator("html[data-theme=dark]").waitFor({ state: "attached" });
       assert.deepEqual(await axe(page), []);

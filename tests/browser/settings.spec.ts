@@ -1,13 +1,13 @@
 /* Audit, tokens, members, account: what they show, what they change, and that each is reachable by everybody. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, afterEach, before, test } from "node:test";
+import { after, afterEach, before } from "node:test";
 import type { Page } from "playwright-core";
-import { axe, LARGE, overflow, says, smallTargets, Stage } from "./support";
+import { axe, LARGE, overflow, says, smallTargets, Stage, test } from "./support";
 
 let stage: Stage;
 before(async () => {
-  stage = await Stage.open(60_000);
+  stage = await Stage.open();
 });
 after(() => stage.close());
 afterEach(() => stage.steer({ reset: true }));

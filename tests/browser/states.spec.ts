@@ -1,7 +1,7 @@
 /* Loading, failing, refused, stale, paused: each card by itself, and the stream. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
-import { LARGE, overflow, says, Stage, axe } from "./support";
+import { after, afterEach, before } from "node:test";
+import { axe, eventually, LARGE, overflow, says, saysNot, Stage, test } from "./support";
 
 let stage: Stage;
 before(async () => {
@@ -22,7 +22,7 @@ test("one card that fails leaves the others alone, and recovers", async () => {
   await stage.steer({ fail: {} });
   await page.getByRole("button", { name: "Try now" }).click();
   await says(page, "GPU memory");
-  assert.equal(await page.getByText("could not be loaded").count(), 0);
+  await saysNot(page, "could not be loaded");
   await stage.leave(page);
 });
 
@@ -30,7 +30,7 @@ test("a failing card tries again by itself and says when", async () => {
   await stage.steer({ fail: { "/events-strip": 503 } });
   const page = await stage.page(base);
   await says(page, "The timeline could not be loaded.");
-  await says(page, /Next try in \d s/);
+  await says(page, /Next try in \d+ s/);
   await stage.steer({ fail: {} });
   await page.getByText("The timeline could not be loaded.").waitFor({ state: "detached" });
   await stage.leave(page);
@@ -67,8 +67,8 @@ test("a stream that breaks off is said after a while, and mends itself", async (
   const page = await stage.page(base);
   await says(page, "Live");
   await stage.steer({ stream: "down" });
-  await says(page, /Updates stopped \d+ s ago\./, 15_000);
-  await says(page, /Stale \d+ s/);
+  await says(page, /Updates stopped \d+ (?:s|min) ago\./);
+  await says(page, /Stale \d+ (?:s|min)/);
   assert.deepEqual(await axe(page), []);
   assert.ok((await overflow(page)) <= 0);
   await says(page, "gpu-17-03");
@@ -84,7 +84,7 @@ test("updates can be paused and go on", async () => {
   await says(page, "Live");
   await page.getByRole("button", { name: /Press to pause updates/ }).click();
   await says(page, "Updates are paused.");
-  assert.equal((await stage.steer({})).streams, 0);
+  await eventually(async () => (await stage.steer({})).streams, (count) => count === 0);
   await page.getByRole("button", { name: "Go on with updates", exact: true }).click();
   await page.locator(".live.live").waitFor();
   await stage.leave(page);
@@ -123,7 +123,7 @@ test("a session that ended leads to the sign-in page and back to the same place"
   await page.goto(`${stage.base}/sign-in#token=good`);
   await page.getByRole("button", { name: "Sign in" }).click();
   await says(page, "gpu-02-09");
-  assert.match(page.url(), /q=state:paused/);
+  await page.waitForURL(/q=state:paused/);
   await stage.leave(page);
 });
 

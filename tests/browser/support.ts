@@ -6,11 +6,16 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { test as plainTest } from "node:test";
 import { chromium, type BrowserContext, type Locator, type Page } from "playwright-core";
 import { BROWSER_ARGS, BROWSER_PATH } from "../../web/dev/browser.mjs";
 import { createMock } from "../../web/dev/mock-server.mjs";
 
 const WEB = process.env.MUSTER_WEB as string;
+/** What is waited for comes at once; a machine with other things to do takes longer, and that proves nothing. */
+const PATIENCE_MS = 60_000;
+const HANG_MS = 240_000;
+const DAY_MS = 86_400_000;
 const CLUSTER = "0198f3c2-0003-7000-8000-00000000000";
 
 /** The clusters of the stand-in: 1,024 nodes, 256, one without GPUs, six silent, none yet; in the demo org 10,000. */
@@ -51,12 +56,15 @@ export class Stage {
   /** What a page said that it should not have: refusals by the policy, errors. Empty after each test. */
   readonly complaints: string[] = [];
 
-  static async open(sampleMs = 2_000): Promise<Stage> {
+  /** Without a period no new readings come by themselves: what a test counts is the page's own doing. */
+  static async open(sampleMs = DAY_MS): Promise<Stage> {
     assert.ok(existsSync(join(WEB, "dist", "index.html")), "build the console first: npm run build");
     const server = createMock({ dist: join(WEB, "dist"), sampleMs }) as Server;
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const folder = mkdtempSync(join(tmpdir(), "muster-browser-"));
     const context = await chromium.launchPersistentContext(folder, { executablePath: BROWSER_PATH, args: BROWSER_ARGS, headless: true, viewport: { width: 1280, height: 800 } });
+    context.setDefaultTimeout(PATIENCE_MS);
+    context.setDefaultNavigationTimeout(PATIENCE_MS);
     await context.addInitScript(() => {
       const kept = window as unknown as { refused: string[] };
       kept.refused = [];
@@ -74,7 +82,8 @@ export class Stage {
   async page(path: string, { width = 1280, height = 800, theme = "light" as "light" | "dark" } = {}): Promise<Page> {
     const page = await this.context.newPage();
     await page.setViewportSize({ width, height });
-    await page.emulateMedia({ colorScheme: theme });
+    /* without motion: what is on its way is neither there nor away, and its colours are nobody's */
+    await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
     page.on("pageerror", (error) => this.complaints.push(`${path}: ${error.message}`));
     page.on("console", (message) => {
       /* the browser logs every refused answer; tests that ask for refusals expect them */
@@ -121,9 +130,35 @@ export async function axe(page: Page): Promise<string[]> {
   return result.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${one.help}: ${node.html.slice(0, 160)} ${(node.failureSummary ?? "").replace(/\s+/g, " ").slice(0, 200)}`));
 }
 
+/** A test that stands still is a failure with a name. */
+export function test(name: string, run: () => void | Promise<void>): void {
+  void plainTest(name, { timeout: HANG_MS }, run);
+}
+
 /** Waits until the text stands somewhere in the page; a deadline, no sleep. */
-export async function says(page: Page, text: string | RegExp, timeout = 30_000): Promise<void> {
+export async function says(page: Page, text: string | RegExp, timeout = PATIENCE_MS): Promise<void> {
   await page.getByText(text).first().waitFor({ state: "visible", timeout });
+}
+
+/** Waits until nothing in the page says it. */
+export async function saysNot(page: Page | Locator, text: string | RegExp): Promise<void> {
+  await eventually(() => page.getByText(text).count(), (count) => count === 0);
+}
+
+/** Reads again and again until it is so: what a page or the stand-in shows in its own time. Gives what it read. */
+export async function eventually<T>(read: () => Promise<T>, isSo: (value: T) => boolean): Promise<T> {
+  for (const end = Date.now() + PATIENCE_MS; ; await new Promise((resolve) => setTimeout(resolve, 20))) {
+    const value = await read();
+    if (isSo(value)) {
+      return value;
+    }
+    assert.ok(Date.now() < end, `it stays at ${JSON.stringify(value)}`);
+  }
+}
+
+/** What reads as this, once it does. */
+export async function reads(locator: Locator, pattern: RegExp): Promise<void> {
+  await eventually(async () => (await locator.textContent()) ?? "", (text) => pattern.test(text));
 }
 
 /** Presses what says that it is disabled: such a button can be reached, and must do nothing. */

@@ -1,12 +1,12 @@
 /* The pages and dialogs of work on nodes, in both themes and two widths: axe, reflow, and the policy of the server. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import type { Page } from "playwright-core";
-import { axe, LARGE, LOCAL, nodeId, overflow, repairId, says, SILENT, smallTargets, Stage } from "./support";
+import { axe, LARGE, LOCAL, nodeId, overflow, repairId, says, SILENT, smallTargets, Stage, test } from "./support";
 
 let stage: Stage;
 before(async () => {
-  stage = await Stage.open(60_000);
+  stage = await Stage.open();
 });
 after(() => stage.close());
 

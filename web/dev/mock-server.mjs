@@ -12,6 +12,7 @@ import { identity } from "./mock-identity.mjs";
 import { checksOf, historyOf, idOf, iso, makeIncident, makePlan, makeWorld, nodeDetail, ORGS, rollupOf, STATES, stripOf } from "./mock-data.mjs";
 
 const DAY = 86_400_000;
+const BEAT_MS = 15_000; /* as the server's */
 export const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "font-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
@@ -44,6 +45,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
   let stream = "up";
   const log = [];
   const streams = new Set();
+  const told = []; /* what streams were told, for those that come back with their place */
 
   const clusters = () => world.orgs.get(org) ?? [];
   const cluster = (id) => clusters().find((one) => one.id === id) ?? (() => { throw missing(); })();
@@ -60,9 +62,11 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
   const orgBody = (id) => ORGS.find((one) => one.id === id);
   const seq = () => world.seqs.next - 1;
 
+  const block = (type, data, id) => `${id ? `id: ${id}\n` : ""}event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
+
   function send(type, data, id) {
     for (const response of streams) {
-      response.write(`${id ? `id: ${id}\n` : ""}event: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
+      response.write(block(type, data, id));
     }
   }
 
@@ -70,6 +74,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     const full = { seq: world.seqs.next++, at: iso(Date.now()), type: "note.added", severity: "info", cluster_id: null, node_id: null, node_name: null, incident_id: null, repair_id: null, actor: "muster", summary: "", data: {}, ...event };
     clusters().find((one) => one.id === full.cluster_id)?.events.unshift(full);
     const { node_name: _, actor: __, data: ___, ...thin } = full;
+    told.push(thin);
     send(full.type, thin, full.seq);
     return full;
   }
@@ -402,6 +407,10 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     }
     response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
     response.write("retry: 3000\n\n: hello\n\n");
+    const after = Number(request.headers["last-event-id"] ?? Infinity);
+    for (const event of told.filter(({ seq: number }) => number > after)) {
+      response.write(block(event.type, event, event.seq));
+    }
     streams.add(response);
     request.on("close", () => streams.delete(response));
   }
@@ -450,12 +459,10 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       }
       const body = request.method === "GET" ? {} : await bodyOf(request);
       if (path === "/sessions" && request.method === "DELETE" && !failing) {
-        session(request, response, body);
-        return;
+        return void session(request, response, body);
       }
       if (path === "/session" && !failing) {
-        session(request, response, body);
-        return;
+        return void session(request, response, body);
       }
       if (!signedIn) {
         throw new Refusal(401, "unauthenticated", "Sign in first", "");
@@ -467,8 +474,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
         throw new Refusal(failing[1], "database_down", "The database did not answer within 5 s", "", {});
       }
       if (path === "/events/stream") {
-        openStream(request, response);
-        return;
+        return void openStream(request, response);
       }
       const [handler, params, status] = find(request.method, path);
       answer(request, response, status, handler(params, url, body, request.headers));
@@ -507,6 +513,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       world = makeWorld(Date.now());
       [org, role, signedIn, fail, slow, stream] = [ORGS[0].id, "admin", true, {}, 0, "up"];
       log.length = 0;
+      told.length = 0;
       who.reset();
     }
     who.steer(wish);
@@ -572,21 +579,20 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       }
       send("sample", { cluster_id: one.id, version: one.version });
     }
-    if (tick % 5 === 0) {
-      for (const response of streams) {
-        response.write(": beat\n\n");
-      }
-    }
   }, sampleMs);
-  timer.unref();
-  server.on("close", () => clearInterval(timer));
+  const beat = setInterval(() => {
+    for (const response of stream === "up" ? streams : []) {
+      response.write(": beat\n\n");
+    }
+  }, BEAT_MS);
+  for (const one of [timer, beat]) {
+    one.unref();
+    server.on("close", () => clearInterval(one));
+  }
   return server;
 }
 
-const argument = (name, otherwise) => {
-  const at = process.argv.indexOf(`--${name}`);
-  return at > 0 ? process.argv[at + 1] : otherwise;
-};
+const argument = (name, otherwise) => (process.argv.includes(`--${name}`) ? process.argv[process.argv.indexOf(`--${name}`) + 1] : otherwise);
 
 if (process.argv[1]?.endsWith("mock-server.mjs")) {
   const port = Number(argument("port", "5199"));

@@ -49,11 +49,11 @@ export function startKeys(): void {
     if (!keysOn.value || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || document.querySelector("dialog[open]")) {
       return;
     }
-    const pair = before && Date.now() - at < SEQUENCE_MS ? `${before} ${event.key}` : event.key;
+    const pair = before && event.timeStamp - at < SEQUENCE_MS ? `${before} ${event.key}` : event.key;
     const all = [...shortcuts.peek()].reverse(); /* a view's own come before the shell's */
     const found = all.find((one) => one.keys === pair) ?? all.find((one) => one.keys === event.key);
     before = event.key === "g" ? "g" : "";
-    at = Date.now();
+    at = event.timeStamp; /* when it was pressed: a page that was busy meanwhile does not tear them apart */
     if (found) {
       event.preventDefault();
       before = "";

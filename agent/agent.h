@@ -14,8 +14,10 @@
 #include "agent/collect/gpu.h"
 #include "agent/collect/inventory.h"
 #include "agent/collect/kmsg.h"
+#include "agent/collect/grace.h"
 #include "agent/collect/memory.h"
 #include "agent/collect/network.h"
+#include "agent/collect/source.h"
 #include "agent/faults.h"
 #include "agent/identity.h"
 #include "agent/options.h"
@@ -23,7 +25,7 @@
 #include "agent/spool.h"
 #include "agent/uplink.h"
 
-#define COLLECTORS 8
+#define COLLECTORS (8 + SOURCES)
 
 /* When and how reports leave. Times are clock_mono_us(). */
 struct delivery {
@@ -58,6 +60,8 @@ struct agent {
     struct fabric fabric;
     struct gpu gpu;
     struct kmsg kmsg;
+    struct grace grace;
+    struct source sources[SOURCES];
     struct inventory inventory;
     struct collector *collectors[COLLECTORS];
     struct delivery delivery;

@@ -32,13 +32,26 @@ struct fault_report {
 /* True when the spool already holds an event of this check, device and code that knows the kernel
  * line with this number: an agent that was killed before it moved its mark reads the line again. */
 bool faults_knows(const struct faults *faults, const struct finding *finding, int64_t kmsg_seq);
-/* Writes the list of open faults when it changed; once a turn, because it waits for the disk. */
+/*
+ * Hands the list of open faults to its writer when it changed; a thread syncs it, so that no report
+ * waits for the disk. A power cut may lose the newest change: the fault is then told once more, or
+ * its end is, and both fold.
+ */
 void faults_save(struct faults *faults);
+/* The same, and waits until the disk has it. */
+void faults_flush(struct faults *faults);
 /* Puts an event into the spool; a finding that clears ends what is open instead. */
 void faults_tell(struct faults *faults, const struct fault_report *report);
 /* A reading: a bad one is told unless such a fault is open already (a graver one is told again); a
  * good one ends what bad readings opened, never what a kernel line opened. */
 void faults_state(struct faults *faults, const struct fault_report *report, bool bad);
+/* The same for sources whose faults of one check and device differ by their code. */
+void faults_reading(struct faults *faults, const struct fault_report *report, bool bad);
+/* Calls for each open fault of a reading. */
+void faults_each_reading(const struct faults *faults,
+                         void (*each)(const char *check, const char *device, const char *code,
+                                      void *ctx),
+                         void *ctx);
 /* Ends all open faults of a check (NULL = every check) and device (NULL = every device). */
 void faults_clear(struct faults *faults, const char *check, const char *device, const char *why);
 /* True when such a fault is open; NULL = any. */

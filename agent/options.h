@@ -29,6 +29,18 @@ struct options {
     const char *leaf;
     const char *partition;
     const char *log_level;
+    const char *programs_path;  /* folders of scontrol, chronyc ..., separated by ':' */
+    const char *services;       /* "auto", or units separated by commas */
+    const char *expected_ports; /* interfaces, InfiniBand ports or PCI addresses, by commas */
+    const char *slurm_node;     /* this node's name in Slurm; "" = the host name's first part */
+    const char *dcgm_url;       /* of dcgm-exporter, on loopback; "" = not asked */
+    const char *fabric_manager_log;
+    const char *driver_grace_file; /* while it is young, the driver is being exchanged */
+    int64_t expected_gpus;         /* -1 = not said */
+    int64_t expected_port_gbps;    /* 0 = not said */
+    int64_t collect_interval_ms;   /* between two looks of a source; 0 = as it has it */
+    int64_t boot_grace_seconds;
+    int64_t driver_grace_seconds;
     int64_t destructive_per_hour;
     int64_t interval_seconds; /* 0 = what the server says */
     int64_t probe_timeout_seconds;

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-#define FDS_MAX 8
+#define FDS_MAX (8 + SOURCES)
 /* The loop looks around at least this often. */
 #define POLL_MAX_US (60 * INT64_C(1000000))
 
@@ -212,6 +212,11 @@ static void turn(struct agent *agent)
     count = add_fd(fds, count, agent->gpu.probe.busy ? agent->gpu.probe.fd : -1);
     count = add_fd(fds, count, agent->disk.probe.busy ? agent->disk.probe.fd : -1);
     count = add_fd(fds, count, agent->fabric.probe.busy ? agent->fabric.probe.fd : -1);
+    for (size_t i = 0; i < SOURCES; i++) {
+        const struct probe *probe = &agent->sources[i].probe;
+
+        count = add_fd(fds, count, probe->busy ? probe->fd : -1);
+    }
     if (poll(fds, count, wait_ms(agent, now_us)) < 0 && errno != EINTR) {
         log_error("poll: %s", strerrordesc_np(errno));
         agent->stopping = true;
@@ -241,7 +246,7 @@ static void loop(struct agent *agent)
     }
     /* What was seen but not told yet. */
     (void)kmsg_tell(&agent->kmsg, agent->faults, true, clock_mono_us());
-    faults_save(agent->faults);
+    faults_flush(agent->faults);
 }
 
 static void stop(struct agent *agent)

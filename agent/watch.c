@@ -2,10 +2,11 @@
 #include "agent/agent.h"
 
 #include "agent/rules/engine.h"
+#include "base/clock.h"
 
 void watch_init(struct agent *agent)
 {
-    struct collector *all[COLLECTORS] = {
+    struct collector *all[COLLECTORS - SOURCES] = {
         &agent->cpu.collector,     &agent->memory.collector,    &agent->disk.collector,
         &agent->network.collector, &agent->fabric.collector,    &agent->gpu.collector,
         &agent->kmsg.collector,    &agent->inventory.collector,
@@ -20,8 +21,14 @@ void watch_init(struct agent *agent)
     gpu_init(&agent->gpu, &agent->options);
     kmsg_init(&agent->kmsg, &agent->options, &agent->boot);
     inventory_init(&agent->inventory);
-    for (size_t i = 0; i < COLLECTORS; i++) {
+    grace_init(&agent->grace, &agent->options);
+    grace_look(&agent->grace, clock_mono_us());
+    for (size_t i = 0; i < COUNTOF(all); i++) {
         agent->collectors[i] = all[i];
+    }
+    for (size_t i = 0; i < SOURCES; i++) {
+        source_init(&agent->sources[i], source_kinds[i], &agent->options);
+        agent->collectors[COUNTOF(all) + i] = &agent->sources[i].collector;
     }
     *readings = (struct readings){.cpu_ratio = READING_NONE,
                                   .mem_used_mib = READING_NONE,
@@ -38,6 +45,9 @@ void watch_stop(struct agent *agent)
     probe_stop(&agent->disk.probe);
     probe_stop(&agent->fabric.probe);
     probe_stop(&agent->gpu.probe);
+    for (size_t i = 0; i < SOURCES; i++) {
+        source_stop(&agent->sources[i]);
+    }
     kmsg_stop(&agent->kmsg);
     inventory_free(&agent->inventory);
 }
@@ -47,6 +57,7 @@ void watch_ask(struct agent *agent, int64_t now_us)
     if (collector_may_try(&agent->disk.collector, now_us)) {
         (void)probe_ask(&agent->disk.probe, now_us);
     }
+    grace_look(&agent->grace, now_us);
     fabric_ask(&agent->fabric, now_us);
     gpu_ask(&agent->gpu, now_us);
 }
@@ -62,6 +73,27 @@ bool watch_waits(const struct agent *agent)
     return is_worth_waiting(&agent->disk.collector, &agent->disk.probe) ||
            is_worth_waiting(&agent->fabric.collector, &agent->fabric.probe) ||
            is_worth_waiting(&agent->gpu.collector, &agent->gpu.probe);
+}
+
+/* Sources keep their own time; what they find goes with the next report. */
+static void tick_sources(struct agent *agent, int64_t now_us)
+{
+    struct source_facts facts = {
+        .options = &agent->options,
+        .readings = &agent->readings,
+        .kmsg_ok = agent->kmsg.collector.state == COLLECTOR_OK,
+        .nvml_ok = agent->gpu.works,
+        .ib_quiet = now_us < agent->fabric.quiet_until_us,
+        .uptime_s = agent->grace.uptime_s,
+    };
+
+    for (size_t i = 0; i < SOURCES; i++) {
+        struct source *source = &agent->sources[i];
+
+        source_news(source, probe_tick(&source->probe, now_us), agent->faults, &agent->grace,
+                    now_us);
+        source_ask(source, &facts, now_us);
+    }
 }
 
 void watch_tick(struct agent *agent, int64_t now_us)
@@ -83,6 +115,7 @@ void watch_tick(struct agent *agent, int64_t now_us)
         fabric_hush(&agent->fabric, now_us);
     }
     (void)kmsg_tell(&agent->kmsg, agent->faults, false, now_us);
+    tick_sources(agent, now_us);
 }
 
 void watch_read(struct agent *agent, int64_t now_us)
@@ -118,6 +151,11 @@ int64_t watch_due(const struct agent *agent, int64_t now_us)
 
     for (size_t i = 0; i < COUNTOF(dues); i++) {
         due = dues[i] < due ? dues[i] : due;
+    }
+    for (size_t i = 0; i < SOURCES; i++) {
+        int64_t source = source_due(&agent->sources[i]);
+
+        due = source < due ? source : due;
     }
     return due;
 }

@@ -1,4 +1,6 @@
 /* Metrics of dcgm-exporter and the JSON of `dcgmi health`. */
+#include "agent/classify/dcgm.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -10,12 +12,6 @@
 /* DCGM writes "blank" values from here up: not supported, not found, not permitted. */
 #define BLANK_FROM INT64_C(0x7ffffffffffffff0)
 
-struct sample {
-    struct str name;
-    struct str labels;
-    struct str value;
-};
-
 /* What several lines say about one GPU together. */
 struct gpu_view {
     char gpu[16];
@@ -23,8 +19,7 @@ struct gpu_view {
     double util;          /* percent; -1 = not seen */
 };
 
-/* NAME{label="value",...} number */
-static bool parse_sample(struct str line, struct sample *ret_sample)
+bool dcgm_parse(struct str line, struct dcgm_sample *ret_sample)
 {
     ptrdiff_t open = str_find(line, STR("{"), 0);
     ptrdiff_t close = str_find(line, STR("} "), 0);
@@ -38,7 +33,7 @@ static bool parse_sample(struct str line, struct sample *ret_sample)
     return true;
 }
 
-static struct str label(const struct sample *sample, const char *name)
+struct str dcgm_label(const struct dcgm_sample *sample, const char *name)
 {
     struct str rest = sample->labels;
     size_t len = strlen(name);
@@ -57,7 +52,7 @@ static struct str label(const struct sample *sample, const char *name)
     return (struct str){NULL, 0};
 }
 
-static bool read_count(const struct sample *sample, int64_t *ret_value)
+bool dcgm_count(const struct dcgm_sample *sample, int64_t *ret_value)
 {
     double value;
 
@@ -69,6 +64,18 @@ static bool read_count(const struct sample *sample, int64_t *ret_value)
     }
     *ret_value = (int64_t)value;
     return true;
+}
+
+/* Newer releases dropped the S. */
+bool dcgm_is_xid_gauge(struct str name)
+{
+    return str_eq_c(name, "DCGM_FI_DEV_XID_ERRORS") || str_eq_c(name, "DCGM_FI_DEV_XID_ERROR");
+}
+
+bool dcgm_is_xid_counter(struct str name)
+{
+    return str_eq_c(name, "DCGM_EXP_XID_ERRORS_COUNT") ||
+           str_eq_c(name, "DCGM_EXP_XID_ERROR_COUNT");
 }
 
 /* True when the exporter was seen with another value before: only edges are events, because the
@@ -142,21 +149,19 @@ static void judge_recovery(struct classify *classify, struct str gpu, int64_t va
     classify_add(classify, &finding);
 }
 
-static void judge_sample(struct classify *classify, const struct sample *sample)
+static void judge_sample(struct classify *classify, const struct dcgm_sample *sample)
 {
-    struct str gpu = label(sample, "gpu");
+    struct str gpu = dcgm_label(sample, "gpu");
     int64_t value;
     int64_t code;
 
-    if (!read_count(sample, &value) || value == 0) {
+    if (!dcgm_count(sample, &value) || value == 0) {
         return;
     }
-    /* Newer releases dropped the S. */
-    if (str_eq_c(sample->name, "DCGM_FI_DEV_XID_ERRORS") ||
-        str_eq_c(sample->name, "DCGM_FI_DEV_XID_ERROR")) {
+    if (dcgm_is_xid_gauge(sample->name)) {
         add_xid(classify, gpu, value, 1, is_edge(classify, gpu, value));
-    } else if (str_eq_c(sample->name, "DCGM_EXP_XID_ERRORS_COUNT")) {
-        if (str_parse_i64(label(sample, "xid"), 1, 9999, &code)) {
+    } else if (dcgm_is_xid_counter(sample->name)) {
+        if (str_parse_i64(dcgm_label(sample, "xid"), 1, 9999, &code)) {
             add_xid(classify, gpu, code, value, true);
         }
     } else if (str_eq_c(sample->name, "DCGM_FI_DEV_ROW_REMAP_FAILURE")) {
@@ -187,7 +192,7 @@ static struct gpu_view *view_of(struct gpu_view *views, size_t *count, struct st
     return view;
 }
 
-static void gather_view(struct gpu_view *views, size_t *count, const struct sample *sample)
+static void gather_view(struct gpu_view *views, size_t *count, const struct dcgm_sample *sample)
 {
     bool engine = str_eq_c(sample->name, "DCGM_FI_PROF_GR_ENGINE_ACTIVE");
     double value;
@@ -196,7 +201,7 @@ static void gather_view(struct gpu_view *views, size_t *count, const struct samp
         !str_parse_double(sample->value, &value)) {
         return;
     }
-    struct gpu_view *view = view_of(views, count, label(sample, "gpu"));
+    struct gpu_view *view = view_of(views, count, dcgm_label(sample, "gpu"));
     if (view != NULL) {
         *(engine ? &view->engine_active : &view->util) = value;
     }
@@ -205,12 +210,12 @@ static void gather_view(struct gpu_view *views, size_t *count, const struct samp
 void classify_dcgm(struct classify *classify, struct str input)
 {
     struct gpu_view views[GPUS_MAX];
-    struct sample sample;
+    struct dcgm_sample sample;
     struct str line;
     size_t count = 0;
 
     while (str_split(&input, '\n', &line)) {
-        if (parse_sample(str_trim(line), &sample)) {
+        if (dcgm_parse(str_trim(line), &sample)) {
             judge_sample(classify, &sample);
             gather_view(views, &count, &sample);
         }

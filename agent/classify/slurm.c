@@ -1,6 +1,9 @@
 /* What Slurm says about its nodes: scontrol, sinfo, slurmctld's log, bare reasons. */
+#include <stdio.h>
+
 #include "agent/classify/classify.h"
 #include "agent/rules/match.h"
+#include "base/json.h"
 
 static const struct {
     const char *pattern;
@@ -16,6 +19,7 @@ static const struct {
     {"(?i)*low realmemory*", "low_memory", SEVERITY_WARNING, ACTION_NONE},
     {"(?i)*prolog error*", "prolog_error", SEVERITY_WARNING, ACTION_NONE},
     {"(?i)*epilog error*", "epilog_error", SEVERITY_WARNING, ACTION_NONE},
+    {"muster:*", "muster", SEVERITY_INFO, ACTION_NONE},
     {"[user_problem]*", "user_problem", SEVERITY_INFO, ACTION_NONE},
     {"[HC]*", "health_check", SEVERITY_WARNING, ACTION_NONE},
 };
@@ -171,8 +175,126 @@ static void read_line(struct classify *classify, struct str line)
     }
 }
 
+/* ---- `scontrol show node --json`, `sinfo --json` ---- */
+
+#define WORDS_MAX 400
+
+/* A state is one word in old releases and a list of words in new ones. */
+static bool read_words(struct json_reader *reader, enum json_type type, char *words, size_t *len)
+{
+    enum json_type item = type;
+    struct str raw;
+    bool plain;
+
+    if (type != JSON_STR && type != JSON_ARR) {
+        return json_skip(reader);
+    }
+    while (type == JSON_STR || (item = json_next(reader, NULL)) != JSON_END) {
+        if (item != JSON_STR || !json_get_raw_str(reader, &raw, &plain)) {
+            return false;
+        }
+        for (size_t i = 0; i < raw.len && *len + 2 < WORDS_MAX; i++) {
+            char c = raw.ptr[i];
+
+            if (i == 0 && *len > 0) {
+                words[(*len)++] = '+';
+            }
+            words[(*len)++] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+        }
+        if (type == JSON_STR) {
+            break;
+        }
+    }
+    return true;
+}
+
+static bool read_reason(struct json_reader *reader, char *reason, size_t cap)
+{
+    struct str raw;
+    struct str text;
+    bool plain;
+
+    if (!json_get_raw_str(reader, &raw, &plain)) {
+        return false;
+    }
+    if (!json_unescape(raw, reason, cap - 1, &text)) {
+        text.len = 0;
+    }
+    reason[text.len] = '\0';
+    for (size_t i = 0; i < text.len; i++) {
+        reason[i] = reason[i] < ' ' && reason[i] >= 0 ? ' ' : reason[i];
+    }
+    return true;
+}
+
+/* One node, judged as the line that `scontrol show node` prints of it. */
+static bool read_node(struct classify *classify, struct json_reader *reader)
+{
+    char states[WORDS_MAX];
+    char reason[512] = "";
+    char line[1024];
+    enum json_type type;
+    struct str key;
+    size_t len = 0;
+
+    while ((type = json_next(reader, &key)) != JSON_END) {
+        bool good;
+
+        if (type == JSON_ERROR) {
+            return false;
+        }
+        if (str_eq_c(key, "state") || str_eq_c(key, "state_flags")) {
+            good = read_words(reader, type, states, &len);
+        } else if (str_eq_c(key, "reason") && type == JSON_STR) {
+            good = read_reason(reader, reason, sizeof(reason));
+        } else {
+            good = json_skip(reader);
+        }
+        if (!good) {
+            return false;
+        }
+    }
+    int line_len = snprintf(line, sizeof(line), "NodeName=node State=%.*s%s%s", (int)len, states,
+                            reason[0] != '\0' ? " Reason=" : "", reason);
+    read_line(classify, (struct str){line, (size_t)line_len});
+    return true;
+}
+
+static void read_json(struct classify *classify, struct str input)
+{
+    struct json_reader reader;
+    enum json_type type;
+    struct str key;
+
+    json_open(&reader, input);
+    if (json_next(&reader, NULL) != JSON_OBJ) {
+        return;
+    }
+    while ((type = json_next(&reader, &key)) != JSON_END) {
+        if (type == JSON_ERROR) {
+            return;
+        }
+        if (type != JSON_ARR || !str_eq_c(key, "nodes")) {
+            if (!json_skip(&reader)) {
+                return;
+            }
+            continue;
+        }
+        while ((type = json_next(&reader, NULL)) != JSON_END) {
+            if (type != JSON_OBJ || !read_node(classify, &reader)) {
+                return;
+            }
+        }
+    }
+}
+
 void classify_slurm(struct classify *classify, struct str input)
 {
+    if (str_starts(str_trim(input), STR("{"))) {
+        read_json(classify, str_trim(input));
+        return;
+    }
+
     bool list = false; /* below the header of `sinfo -R` */
     struct match match;
     struct str line;

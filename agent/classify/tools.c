@@ -1,4 +1,7 @@
 /* The small sources of `classify`: fabric manager, lspci, smartctl, chronyc, systemd. */
+#include <stdio.h>
+#include <string.h>
+
 #include "agent/classify/classify.h"
 #include "agent/json_path.h"
 #include "agent/rules/match.h"
@@ -11,6 +14,7 @@ static void read_fabricmanager(struct classify *classify, struct str line)
 {
     struct finding finding = classify_finding("nvswitch_sxid");
     struct match match;
+    struct pci pci;
     int64_t code;
 
     if (match_text("*detected NVSwitch non-fatal error %d on *", line, &match)) {
@@ -29,6 +33,10 @@ static void read_fabricmanager(struct classify *classify, struct str line)
     }
     if (str_parse_i64(match.captures[0], 1, 99999, &code)) {
         finding_set_code_number(&finding, code);
+        if (match_text("*on NVSwitch pci bus id %p *", line, &match) &&
+            pci_parse(match.captures[0], &pci)) {
+            finding_set_device(&finding, str_of(pci.text), false);
+        }
         classify_add(classify, &finding);
     }
 }
@@ -63,44 +71,139 @@ void classify_lspci(struct classify *classify, struct str input)
     }
 }
 
-void classify_smartctl(struct classify *classify, struct str input)
+static void name_disk(struct str input, struct finding *finding)
 {
-    struct finding finding = classify_finding("disk_nvme");
-    int64_t spare = -1;
-    int64_t threshold = -1;
-    int64_t value;
     struct str device;
-    struct str passed;
+    struct str protocol;
 
     if (json_path_text(input, "device/name", &device)) {
         if (str_starts(device, STR("/dev/"))) {
             device.ptr += 5;
             device.len -= 5;
         }
-        finding_set_device(&finding, device, false);
+        finding_set_device(finding, device, false);
     }
-    bool has_spare =
-        json_path_i64(input, "nvme_smart_health_information_log/available_spare", &spare) &&
-        json_path_i64(input, "nvme_smart_health_information_log/available_spare_threshold",
-                      &threshold);
-    if (has_spare && spare < threshold) {
+    if (json_path_text(input, "device/protocol", &protocol) && str_eq_c(protocol, "ATA")) {
+        finding->check = "disk_ata";
+    }
+}
+
+/* Attributes of ATA disks that count sectors which cannot be read (smartmontools' drivedb): 197
+ * pending, 198 uncorrectable. */
+static bool read_attribute(struct json_reader *reader, int64_t *sectors)
+{
+    enum json_type type;
+    struct str key;
+    struct str raw = {NULL, 0};
+    int64_t id = 0;
+    int64_t value;
+
+    while ((type = json_next(reader, &key)) != JSON_END) {
+        bool good;
+
+        if (type == JSON_ERROR) {
+            return false;
+        }
+        if (str_eq_c(key, "id") && type == JSON_NUM) {
+            good = json_get_i64(reader, &id) || json_skip(reader);
+        } else if (str_eq_c(key, "raw") && type == JSON_OBJ) {
+            good = json_get_raw(reader, &raw);
+        } else {
+            good = json_skip(reader);
+        }
+        if (!good) {
+            return false;
+        }
+    }
+    if ((id == 197 || id == 198) && json_path_i64(raw, "value", &value) && value > *sectors) {
+        *sectors = value;
+    }
+    return true;
+}
+
+static int64_t count_bad_sectors(struct str input)
+{
+    struct json_reader reader;
+    struct str table;
+    int64_t sectors = 0;
+    enum json_type type;
+
+    if (!json_path(input, "ata_smart_attributes/table", &table)) {
+        return 0;
+    }
+    json_open(&reader, table);
+    if (json_next(&reader, NULL) != JSON_ARR) {
+        return 0;
+    }
+    while ((type = json_next(&reader, NULL)) == JSON_OBJ) {
+        if (!read_attribute(&reader, &sectors)) {
+            return 0;
+        }
+    }
+    return type == JSON_END ? sectors : 0;
+}
+
+static void set_number(struct finding *finding, const char *word, int64_t number)
+{
+    finding_set_code(finding, "%s %lld", word, (long long)number);
+    (void)snprintf(finding->fold_code, sizeof(finding->fold_code), "%s", word);
+}
+
+void classify_smartctl(struct classify *classify, struct str input)
+{
+    static const char health[] = "nvme_smart_health_information_log";
+    struct finding finding = classify_finding("disk_nvme");
+    struct str log = {NULL, 0};
+    int64_t spare = -1;
+    int64_t threshold = -1;
+    int64_t value;
+    struct str passed;
+
+    name_disk(input, &finding);
+    bool has_log = json_path(input, health, &log);
+    int64_t sectors = count_bad_sectors(input);
+    if (has_log && json_path_i64(log, "available_spare", &spare) &&
+        json_path_i64(log, "available_spare_threshold", &threshold) && spare < threshold) {
         finding_set_code(&finding, "spare %lld<%lld", (long long)spare, (long long)threshold);
+        (void)snprintf(finding.fold_code, sizeof(finding.fold_code), "spare");
         classify_set_fault(&finding, ACTION_REMOVE);
     } else if (json_path(input, "smart_status/passed", &passed) && str_eq_c(passed, "false")) {
         finding_set_code(&finding, "smart_failed");
         classify_set_fault(&finding, ACTION_REMOVE);
-    } else if (json_path_i64(input, "nvme_smart_health_information_log/critical_warning", &value) &&
-               value != 0) {
-        finding_set_code(&finding, "critical_warning %lld", (long long)value);
+    } else if (has_log && json_path_i64(log, "critical_warning", &value) && value != 0) {
+        set_number(&finding, "critical_warning", value);
         classify_set_fault(&finding, ACTION_REMOVE);
-    } else if (json_path_i64(input, "nvme_smart_health_information_log/percentage_used", &value) &&
-               value >= 100) {
+    } else if (has_log && json_path_i64(log, "percentage_used", &value) && value >= 100) {
         finding_set_code(&finding, "worn");
+        finding.severity = SEVERITY_WARNING;
+    } else if (sectors > 0) {
+        set_number(&finding, "bad_sectors", sectors);
         finding.severity = SEVERITY_WARNING;
     } else {
         return;
     }
     classify_add(classify, &finding);
+}
+
+/* `chronyc -c tracking`: reference, name, stratum, time, system time, 8 numbers, leap status. */
+static bool read_chrony_csv(struct str line, struct finding *finding)
+{
+    struct str fields[14];
+    size_t count = 0;
+    double offset = 0;
+
+    while (count < COUNTOF(fields) && str_split(&line, ',', &fields[count])) {
+        count++;
+    }
+    if (count < COUNTOF(fields) || !str_parse_double(fields[4], &offset)) {
+        return false;
+    }
+    if (str_eq_c(fields[13], "Not synchronised")) {
+        finding_set_code(finding, "unsynchronised");
+    } else if (offset > CLOCK_OFFSET_S || offset < -CLOCK_OFFSET_S) {
+        finding_set_code(finding, "offset");
+    }
+    return true;
 }
 
 void classify_chronyc(struct classify *classify, struct str input)
@@ -113,6 +216,9 @@ void classify_chronyc(struct classify *classify, struct str input)
     finding.severity = SEVERITY_WARNING;
     while (str_split(&input, '\n', &line)) {
         line = str_trim(line);
+        if (read_chrony_csv(line, &finding)) {
+            continue;
+        }
         if (match_text("Leap status*: Not synchronised", line, &match)) {
             finding_set_code(&finding, "unsynchronised");
             classify_add(classify, &finding);
@@ -128,7 +234,8 @@ void classify_chronyc(struct classify *classify, struct str input)
     }
 }
 
-/* "nvidia-persistenced.service inactive dead": unit, active state, sub-state. */
+/* "nvidia-persistenced.service inactive dead": unit, active state, sub-state. One that systemd
+ * starts again and again is down as well. */
 void classify_systemd(struct classify *classify, struct str input)
 {
     struct match match;
@@ -137,8 +244,13 @@ void classify_systemd(struct classify *classify, struct str input)
     while (str_split(&input, '\n', &line)) {
         struct finding finding = classify_finding("service");
 
-        if (!match_text("%w %w %w", str_trim(line), &match) ||
-            !(str_eq_c(match.captures[1], "inactive") || str_eq_c(match.captures[1], "failed"))) {
+        if (!match_text("%w %w %w", str_trim(line), &match)) {
+            continue;
+        }
+        bool down = str_eq_c(match.captures[1], "inactive") ||
+                    str_eq_c(match.captures[1], "failed") ||
+                    str_eq_c(match.captures[2], "auto-restart");
+        if (!down) {
             continue;
         }
         struct str unit = match.captures[0];
@@ -146,6 +258,9 @@ void classify_systemd(struct classify *classify, struct str input)
             unit.len -= 8;
         }
         finding_set_code(&finding, "%.*s", unit.len > 40 ? 40 : (int)unit.len, unit.ptr);
+        finding_set_device(&finding, unit, false);
+        finding_set_summary(&finding, "%.*s is %.*s (%.*s)", unit.len > 40 ? 40 : (int)unit.len,
+                            unit.ptr, STR_FMT(match.captures[1]), STR_FMT(match.captures[2]));
         finding.severity = SEVERITY_WARNING;
         classify_add(classify, &finding);
     }

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/rules/injection.h"
 #include "agent/rules/log_line.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -24,8 +25,6 @@
 #define SECOND_US 1000000
 #define FILE_LOOK_US 200000
 #define PARTIAL_MAX ((size_t)64 * 1024)
-/* `muster-agent inject` marks its lines so that nobody takes them for the hardware's. */
-#define INJECT_MARK "muster-inject: "
 
 static void read_mark(struct kmsg *kmsg)
 {
@@ -128,6 +127,20 @@ static bool is_new(struct kmsg *kmsg, const struct kmsg_record *raw)
     return seq > kmsg->told_seq && seq > kmsg->floor;
 }
 
+/* True when the line is a fault of some check, not the text of a driver. */
+static bool take_injection(struct kmsg *kmsg, struct str text)
+{
+    struct finding finding;
+
+    if (!injection_parse(text, &finding)) {
+        return false;
+    }
+    if (kmsg->injection_count < KMSG_INJECTIONS_MAX) {
+        kmsg->injections[kmsg->injection_count++] = finding;
+    }
+    return true;
+}
+
 static void feed(struct kmsg *kmsg, struct str data, int64_t now_us)
 {
     char text[RECORD_TEXT_MAX];
@@ -142,10 +155,13 @@ static void feed(struct kmsg *kmsg, struct str data, int64_t now_us)
         return;
     }
     record.text = kmsg_unescape(raw.text, text, sizeof(text));
-    if (raw.facility == 1 && str_starts(record.text, STR(INJECT_MARK))) {
-        record.text.ptr += sizeof(INJECT_MARK) - 1;
-        record.text.len -= sizeof(INJECT_MARK) - 1;
+    if (raw.facility == 1 && str_starts(record.text, STR(INJECTION_MARK))) {
+        record.text.ptr += sizeof(INJECTION_MARK) - 1;
+        record.text.len -= sizeof(INJECTION_MARK) - 1;
         log_warning("an injected kernel line: %.*s", STR_FMT(record.text));
+        if (take_injection(kmsg, record.text)) {
+            return;
+        }
     }
     record.seq = (int64_t)raw.seq;
     record.uptime_us = raw.uptime_us;
@@ -299,6 +315,21 @@ static void tell_count(struct faults *faults, const char *check, uint64_t count,
     faults_tell(faults, &report);
 }
 
+static void tell_injections(struct kmsg *kmsg, struct faults *faults)
+{
+    for (size_t i = 0; i < kmsg->injection_count; i++) {
+        const struct finding *finding = &kmsg->injections[i];
+        struct fault_report report = {.finding = finding, .source = "inject"};
+
+        if (finding->clear) {
+            faults_clear(faults, finding->check, finding->device, finding->summary);
+        } else {
+            faults_tell(faults, &report);
+        }
+    }
+    kmsg->injection_count = 0;
+}
+
 static bool tell_losses(struct kmsg *kmsg, struct faults *faults)
 {
     bool told = kmsg->lost > 0 || kmsg->slowed > 0;
@@ -321,6 +352,7 @@ bool kmsg_tell(struct kmsg *kmsg, struct faults *faults, bool all, int64_t now_u
     bool urgent = engine_has_urgent(kmsg->engine, now_us);
     bool told;
 
+    tell_injections(kmsg, faults);
     if (!all && !urgent && !engine_is_full(kmsg->engine)) {
         return false;
     }

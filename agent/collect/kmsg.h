@@ -8,6 +8,9 @@
 #include "agent/options.h"
 #include "agent/rules/engine.h"
 
+/* Injected faults taken at once; more of them are training for nobody. */
+#define KMSG_INJECTIONS_MAX 64
+
 struct kmsg {
     struct collector collector;
     const struct options *options;
@@ -28,7 +31,9 @@ struct kmsg {
     size_t budget_lines;
     size_t budget_bytes;
     int64_t boot_wall_us; /* wall clock at boot, for the time of records */
-    bool access_reg;      /* a line said that a register of the adapter may not be read */
+    struct finding injections[KMSG_INJECTIONS_MAX]; /* not told yet */
+    size_t injection_count;
+    bool access_reg; /* a line said that a register of the adapter may not be read */
 };
 
 void kmsg_init(struct kmsg *kmsg, const struct options *options, const struct boot *boot);

@@ -1,6 +1,7 @@
 """The real muster-agent against fake hardware and a fake server."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from fake_server import FakeServer  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
 AGENT = BUILD / "muster-agent"
+PROGRAMS = ROOT / "tests" / "fixtures" / "bin"
 FAKE_NVML = ROOT / "build" / "tests" / "fixtures" / "nvml" / "libnvidia-ml.so.1"
 
 
@@ -31,6 +33,8 @@ class Node:
         self.kmsg = self.root / "dev" / "kmsg"
         self.deny = folder / "deny"
         self.token = folder / "join.token"
+        self.bin = folder / "bin"
+        self.bin.mkdir()
         self.log = folder / "agent.log"
         self.process = None
         self.seq = 0
@@ -41,7 +45,7 @@ class Node:
             "server_url": server.url, "state_dir": self.state, "node_name": "gpu-17-03", "join_token_file": self.token,
             "boot_id_file": self.boot, "root": self.root, "nvml_library": FAKE_NVML, "deny_file": self.deny,
             "reboot_program": f"{ROOT}/tests/agent/act-reboot {folder}", "reset_gpu_program": f"/bin/sh {folder}/reset {{gpus}}",
-            "probe_timeout_seconds": 2, "log_level": "debug",
+            "probe_timeout_seconds": 2, "log_level": "debug", "programs_path": self.bin, "dcgm_url": "",
         }
 
     def make_tree(self):
@@ -73,6 +77,22 @@ class Node:
         fresh = self.nvml.with_suffix(".new")
         fresh.write_text(text)
         fresh.rename(self.nvml)
+
+    def program(self, name, answer="", mode="answer"):
+        """A fake program: answer is the name of a sample, or the text itself; mode is answer, hang, fail or text-only."""
+        sample = PROGRAMS / "samples" / answer
+        text = sample.read_text() if answer and "\n" not in answer and sample.is_file() else answer
+        for suffix, content in ((".answer", text), (".mode", mode)):
+            fresh = self.bin / f"{name}{suffix}.new"
+            fresh.write_text(content)
+            fresh.rename(self.bin / f"{name}{suffix}")
+        if not (self.bin / name).exists():
+            shutil.copy(PROGRAMS / "fake-program", self.bin / name)
+
+    def asked(self, name):
+        """The arguments of each call of a fake program."""
+        path = self.bin / f"{name}.asked"
+        return path.read_text().splitlines() if path.exists() else []
 
     def kernel(self, *lines, priority=4):
         """Kernel lines, as /dev/kmsg would give them."""

@@ -3,11 +3,11 @@
 
 #include <assert.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/json_path.h"
+#include "agent/saver.h"
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/file.h"
@@ -16,8 +16,6 @@
 /* A node with more than this open at once has other problems. */
 #define FAULTS_MAX 256
 #define LINES_MAX EVIDENCE_MAX
-/* It calls nothing deep. */
-#define WRITER_STACK ((size_t)128 * 1024)
 
 struct fault {
     char check[64];
@@ -38,22 +36,8 @@ struct told {
     int64_t kmsg_seq;
 };
 
-/* The list's way to the disk: a thread, because a sync may take seconds. */
-struct writer {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    pthread_cond_t idle;
-    struct buf next; /* the newest list that waits; under the lock */
-    bool waiting;
-    bool busy;
-    bool failed; /* the newest list is not on the disk */
-    bool stop;
-    bool running;
-};
-
 struct faults {
-    struct writer writer;
+    struct saver *saver;
     char path[PATH_MAX];
     char boot[UUID_TEXT_LEN + 1];
     struct spool *spool;
@@ -201,109 +185,11 @@ static void load(struct faults *faults)
     }
 }
 
-static bool write_list(const struct faults *faults, struct str text)
-{
-    int failed = file_write_durable(faults->path, text, 0600);
-
-    if (failed != 0) {
-        log_error("%s cannot be written: %s", faults->path, strerrordesc_np(failed));
-    }
-    return failed == 0;
-}
-
-static void *run_writer(void *ctx)
-{
-    struct faults *faults = ctx;
-    struct writer *writer = &faults->writer;
-    struct buf text = {0};
-
-    (void)pthread_mutex_lock(&writer->lock);
-    for (;;) {
-        while (!writer->waiting && !writer->stop) {
-            (void)pthread_cond_wait(&writer->wake, &writer->lock);
-        }
-        if (!writer->waiting) {
-            break;
-        }
-        struct buf empty = text;
-        text = writer->next;
-        writer->next = empty;
-        writer->waiting = false;
-        writer->busy = true;
-        (void)pthread_mutex_unlock(&writer->lock);
-        bool written = write_list(faults, buf_str(&text));
-        (void)pthread_mutex_lock(&writer->lock);
-        writer->failed = !written;
-        writer->busy = false;
-        (void)pthread_cond_broadcast(&writer->idle);
-    }
-    (void)pthread_mutex_unlock(&writer->lock);
-    buf_free(&text);
-    return NULL;
-}
-
-static void start_writer(struct faults *faults)
-{
-    struct writer *writer = &faults->writer;
-    pthread_attr_t attr;
-
-    (void)pthread_mutex_init(&writer->lock, NULL);
-    (void)pthread_cond_init(&writer->wake, NULL);
-    (void)pthread_cond_init(&writer->idle, NULL);
-    (void)pthread_attr_init(&attr);
-    (void)pthread_attr_setstacksize(&attr, WRITER_STACK);
-    writer->running = pthread_create(&writer->thread, &attr, run_writer, faults) == 0;
-    (void)pthread_attr_destroy(&attr);
-}
-
-static void stop_writer(struct faults *faults)
-{
-    struct writer *writer = &faults->writer;
-
-    if (writer->running) {
-        (void)pthread_mutex_lock(&writer->lock);
-        writer->stop = true;
-        (void)pthread_cond_signal(&writer->wake);
-        (void)pthread_mutex_unlock(&writer->lock);
-        (void)pthread_join(writer->thread, NULL);
-    }
-    buf_free(&writer->next);
-}
-
-/* Takes the text; a list that still waits is replaced, because the newest holds everything. */
-static void hand_over(struct faults *faults, struct buf *text)
-{
-    struct writer *writer = &faults->writer;
-
-    if (!writer->running) {
-        faults->changed = !write_list(faults, buf_str(text));
-        return;
-    }
-    (void)pthread_mutex_lock(&writer->lock);
-    struct buf old = writer->next;
-    writer->next = *text;
-    *text = old;
-    writer->waiting = true;
-    (void)pthread_cond_signal(&writer->wake);
-    (void)pthread_mutex_unlock(&writer->lock);
-}
-
-static bool has_failed(struct faults *faults)
-{
-    struct writer *writer = &faults->writer;
-    bool failed;
-
-    (void)pthread_mutex_lock(&writer->lock);
-    failed = writer->failed && !writer->waiting && !writer->busy;
-    (void)pthread_mutex_unlock(&writer->lock);
-    return failed;
-}
-
 void faults_save(struct faults *faults)
 {
     CLEANUP(buf_free) struct buf text = {0};
 
-    if (!faults->changed && !has_failed(faults)) {
+    if (!faults->changed && !saver_failed(faults->saver)) {
         return;
     }
     for (size_t i = 0; i < faults->count; i++) {
@@ -315,22 +201,13 @@ void faults_save(struct faults *faults)
                    fault->state ? "state" : "line");
     }
     faults->changed = false;
-    hand_over(faults, &text);
+    saver_put(faults->saver, &text);
 }
 
 void faults_flush(struct faults *faults)
 {
-    struct writer *writer = &faults->writer;
-
     faults_save(faults);
-    if (!writer->running) {
-        return;
-    }
-    (void)pthread_mutex_lock(&writer->lock);
-    while (writer->waiting || writer->busy) {
-        (void)pthread_cond_wait(&writer->idle, &writer->lock);
-    }
-    (void)pthread_mutex_unlock(&writer->lock);
+    saver_flush(faults->saver);
 }
 
 static bool fits(const struct fault *fault, const char *check, const char *device)
@@ -430,7 +307,7 @@ struct faults *faults_open(const char *path, struct spool *spool, const char *bo
     (void)snprintf(faults->path, sizeof(faults->path), "%s", path);
     (void)snprintf(faults->boot, sizeof(faults->boot), "%s", boot_id);
     faults->spool = spool;
-    start_writer(faults);
+    faults->saver = saver_new(faults->path);
     load(faults);
     for (unsigned i = 0; i < SPOOL_STREAMS; i++) {
         (void)spool_peek(spool, i, SIZE_MAX, SIZE_MAX, read_told, faults);
@@ -443,7 +320,7 @@ void faults_close(struct faults *faults)
     if (faults == NULL) {
         return;
     }
-    stop_writer(faults);
+    saver_free(faults->saver);
     free(faults);
 }
 

@@ -33,7 +33,7 @@ struct fault_report {
  * line with this number: an agent that was killed before it moved its mark reads the line again. */
 bool faults_knows(const struct faults *faults, const struct finding *finding, int64_t kmsg_seq);
 /*
- * Hands the list of open faults to its writer when it changed; a thread syncs it, so that no report
+ * Hands the list of open faults to its saver when it changed; a thread syncs it, so that no report
  * waits for the disk. A power cut may lose the newest change: the fault is then told once more, or
  * its end is, and both fold.
  */

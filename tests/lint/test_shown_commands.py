@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KEYS = {"muster-agent": set(re.findall(r'^    \{"(\w+)", CONFIG_', (ROOT / "agent/options.c").read_text(encoding="utf-8"), re.M))
-        | {"config", "line", "source", "context"}}
+        | {"config", "line", "source", "context", "events", "check", "code", "device", "severity", "action", "clear", "list"}}
 SHOWN = [ROOT / "web/src/views/join.tsx", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

@@ -42,6 +42,8 @@ const struct config_key config_keys[] = {
     {"rollup_interval_ms", CONFIG_I64, &config.rollup_interval_ms, "2000", 10, 60000, "Summaries of changed clusters are made so often, in milliseconds."},
     {"start_grace_seconds", CONFIG_I64, &config.start_grace_seconds, "300", 0, 86400, "After a start silence of nodes changes no state for so many seconds."},
     {"cooldown_seconds", CONFIG_I64, &config.cooldown_seconds, "1800", 0, 604800, "No new proposal for a node so many seconds after a repair ended or was rejected."},
+    {"executors_file", CONFIG_STR, &config.executors_file, "", 0, 4095, "JSON file of the schedulers and machines that Muster may drive (docs/executors.md); empty: none."},
+    {"scheduler_period_ms", CONFIG_I64, &config.scheduler_period_ms, "5000", 50, 60000, "Schedulers are read so often, in milliseconds."},
     {"drain_wait_seconds", CONFIG_I64, &config.drain_wait_seconds, "0", 0, 604800, "Seconds between cordon and act: time to cancel."},
     {"command_within_seconds", CONFIG_I64, &config.command_within_seconds, "120", 1, 86400, "A command that no agent took is withdrawn after so many seconds."},
     {"rate_credential_per_minute", CONFIG_I64, &config.rate_credential_per_minute, "600", 0, 1000000, "Requests a minute of one session or service token; 0: no limit. Agents have none."},

@@ -20,6 +20,7 @@ struct config {
     const char *web_dir;
     const char *keys_dir;
     const char *outbound_allow;
+    const char *executors_file;
     const char *database_app;
     const char *database_ingest;
     const char *database_loop;
@@ -38,6 +39,7 @@ struct config {
     int64_t rollup_interval_ms;         /* (2000) */
     int64_t start_grace_seconds;        /* after a start silence changes no state (300) */
     int64_t cooldown_seconds;           /* after a repair's end, and after a rejection (1800) */
+    int64_t scheduler_period_ms;        /* (5000) */
     int64_t drain_wait_seconds;         /* between cordon and act: time to cancel (0) */
     int64_t command_within_seconds;     /* a command that is not taken within is withdrawn (120) */
     int64_t rate_credential_per_minute; /* requests; 0 = no limit (600) */

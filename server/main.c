@@ -12,6 +12,7 @@
 #include "server/init.h"
 #include "server/key_command.h"
 #include "server/perms.h"
+#include "server/repair/executors/targets.h"
 #include "server/request.h"
 #include "server/restore.h"
 #include "server/serve.h"
@@ -106,9 +107,19 @@ static int set_up(int argc, char **argv)
     return 0;
 }
 
+/* What the settings name beside themselves. */
+static int read_targets(void)
+{
+    char error[ERROR_MAX];
+
+    return targets_read(config.executors_file, error, sizeof(error)) ? 0 : refuse(error);
+}
+
 static int run_serve(int argc, char **argv)
 {
     int failed = set_up(argc, argv);
+
+    failed = failed != 0 ? failed : read_targets();
     return failed != 0 ? failed : serve_run();
 }
 
@@ -256,6 +267,7 @@ static int run_check_config(int argc, char **argv)
 {
     CLEANUP(buf_free) struct buf text = {0};
     int failed = set_up(argc, argv);
+    failed = failed != 0 ? failed : read_targets();
     if (failed != 0) {
         return failed;
     }

@@ -181,6 +181,10 @@ def suite_crash():
     return pytest_suite(["tests/crash"])
 
 
+def suite_slurm():
+    return pytest_suite(["tests/slurm"])
+
+
 def suite_browser():
     return node_suite("web", "test:browser")
 
@@ -336,6 +340,7 @@ SUITES = [
     ("agent", suite_agent, True, "the real agent against fake hardware"),
     ("e2e", suite_e2e, True, "script/server and a real kernel line to a finished repair"),
     ("browser", suite_browser, True, "the console in Debian's Chromium, with axe"),
+    ("slurm", suite_slurm, True, "repairs on nodes of a real Slurm"),
     ("crash", suite_crash, True, "kill -9 and immediate stops under load"),
     ("asan", suite_asan, False, "units, API and agent suites under AddressSanitizer and UBSan"),
     ("tsan", suite_tsan, False, "API suite under ThreadSanitizer"),

@@ -236,6 +236,7 @@ SELECT w.id AS node_id, w.cluster_id, w.name AS node_name, w.rack, w.leaf, w.sta
        w.joined_at IS NOT NULL AS joined,
        c.healthy_delay_seconds, c.begin_within_seconds, c.rejoin_within_seconds, c.scheduler,
        coalesce(z.nodes, 0) AS nodes, coalesce(z.healthy, 0) AS healthy, coalesce(z.down, 0) AS down, coalesce(busy.running, 0) AS running,
+       coalesce(ns.jobs, '[]')::text AS jobs, coalesce(ns.job_ids, '') AS job_ids,
        inc.main_id, array_to_string(inc.ids, ',') AS incident_ids, inc.weight, coalesce(inc.summary, '') AS summary,
        coalesce(inc.evidence, '[]'::json)::text AS evidence, coalesce(inc.check_id, '') AS check_id, coalesce(past.won, 0) AS won,
        coalesce(past.total, 0) AS total,
@@ -257,7 +258,7 @@ SELECT w.id AS node_id, w.cluster_id, w.name AS node_name, w.rack, w.leaf, w.sta
        {{guard_facts}}
   FROM want w JOIN cluster c ON c.org_id = $1 AND c.id = w.cluster_id
   LEFT JOIN inc ON inc.node_id = w.id LEFT JOIN size z ON z.cluster_id = w.cluster_id LEFT JOIN busy ON busy.cluster_id = w.cluster_id
-  LEFT JOIN begun ON begun.cluster_id = w.cluster_id LEFT JOIN past ON past.check_id = inc.check_id
+  LEFT JOIN begun ON begun.cluster_id = w.cluster_id LEFT JOIN past ON past.check_id = inc.check_id LEFT JOIN node_scheduler ns ON ns.org_id = $1 AND ns.node_id = w.id
   LEFT JOIN repair r ON r.org_id = $1 AND r.node_id = w.id AND r.ended_at IS NULL
   {{guard_joins}}
  ORDER BY w.id;

@@ -38,8 +38,10 @@ SELECT b.node_id FROM bound b
 UNION ALL
 SELECT r.node_id FROM waiting r JOIN cluster c ON c.org_id = $1 AND c.id = r.cluster_id
   LEFT JOIN node_latest l ON l.org_id = $1 AND l.node_id = r.node_id LEFT JOIN bound b ON b.node_id = r.node_id
+  LEFT JOIN node_scheduler ns ON ns.org_id = $1 AND ns.node_id = r.node_id
  WHERE r.state = $3::text
-   AND (NOT {{repair_plan_holds}} OR (r.requested_by = 'muster' AND b.weight > array_position($2::text[], r.action))
+   AND (NOT {{repair_plan_holds}} OR (r.plan -> 'jobs' IS DISTINCT FROM coalesce(ns.jobs, '[]') AND (r.plan ->> 'made_at')::timestamptz < now() - interval '60 seconds')
+        OR (r.requested_by = 'muster' AND b.weight > array_position($2::text[], r.action))
         OR (r.executor IS NOT NULL) <> (r.action = ANY ($9::text[])))
 LIMIT 256;
 
@@ -111,6 +113,10 @@ SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cl
        coalesce(l.seen_at < now() - make_interval(secs => 3 * n.interval_seconds), true) AS silent,
        (r.plan -> 'policy' ->> 'healthy_delay_seconds')::integer AS healthy_delay_s,
        (r.plan -> 'policy' ->> 'rejoin_within_seconds')::integer AS rejoin_within_s,
+       coalesce(sc.kind, '') AS scheduler,
+       coalesce(ns.closed AND ns.state IN ('idle', 'down') AND ns.job_ids = '' AND sc.read_at > r.state_since
+                AND sc.read_at > now() - interval '60 seconds', false) AS drained,
+       coalesce((SELECT string_agg('job ' || (j ->> 'id') || ' of ' || (j ->> 'user'), ', ') FROM jsonb_array_elements(ns.jobs) j), '') AS jobs,
        k.state AS command_state, k.result AS command_result, k.deadline_at < now() AS command_late,
        -- the fault itself, or another one, told in the boot that should have ended it, or since the node was back
        (SELECT i.summary FROM incident i
@@ -124,6 +130,8 @@ SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cl
   FROM repair r JOIN node n ON n.org_id = $1 AND n.id = r.node_id JOIN cluster c ON c.org_id = $1 AND c.id = r.cluster_id
   JOIN org o ON o.id = $1 LEFT JOIN node_latest l ON l.org_id = $1 AND l.node_id = r.node_id
   LEFT JOIN command k ON k.org_id = $1 AND k.id = r.command_id
+  LEFT JOIN cluster_scheduler sc ON sc.org_id = $1 AND sc.cluster_id = r.cluster_id
+  LEFT JOIN node_scheduler ns ON ns.org_id = $1 AND ns.node_id = r.node_id
  WHERE r.org_id = $1 AND r.ended_at IS NULL AND r.state = ANY ($2::text[])
  ORDER BY r.state_since, r.id LIMIT 1000;
 

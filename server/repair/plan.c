@@ -113,6 +113,8 @@ void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts 
     f.failed = read_weight(rows, row, "failed_weight");
     f.summary = text_of(rows, row, "summary");
     f.evidence = text_of(rows, row, "evidence");
+    f.jobs = text_of(rows, row, "jobs");
+    f.job_ids = text_of(rows, row, "job_ids");
     f.check_id = text_of(rows, row, "check_id");
     f.code = text_of(rows, row, "code");
     f.policy_tag = text_of(rows, row, "policy_tag");
@@ -155,7 +157,7 @@ void repair_plan_hash(const struct repair_facts *facts, enum repair_action actio
     buf_printf(&text, "boot=%s\n", facts->has_boot ? id : "");
     buf_printf(&text, "action=%s\n", action_info(action)->name);
     buf_printf(&text, "incidents=%.*s\n", STR_FMT(facts->incident_ids));
-    buf_add_c(&text, "jobs=\n");
+    buf_printf(&text, "jobs=%.*s\n", STR_FMT(facts->job_ids));
     buf_printf(&text,
                "healthy_delay=%" PRId64 "\nbegin_within=%" PRId64 "\nrejoin_within=%" PRId64 "\n",
                facts->healthy_delay_s, facts->begin_within_s, facts->rejoin_within_s);
@@ -203,7 +205,7 @@ static void write_what(struct enc *enc, const struct repair_facts *facts,
     enc_key(enc, "evidence");
     enc_raw(enc, facts->evidence.len == 0 ? STR("[]") : facts->evidence);
     enc_key(enc, "jobs");
-    enc_raw(enc, STR("[]"));
+    enc_raw(enc, facts->jobs.len == 0 ? STR("[]") : facts->jobs);
 }
 
 static void write_cluster(struct enc *enc, const struct repair_facts *facts)

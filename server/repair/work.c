@@ -39,6 +39,9 @@ bool repair_work_read(const struct db_rows *rows, int row, struct repair_work *r
     w.command_state = db_text(rows, row, COL("command_state"));
     w.command_result = db_text(rows, row, COL("command_result"));
     w.command_late = db_bool(rows, row, COL("command_late"));
+    w.scheduler = db_text(rows, row, COL("scheduler"));
+    w.drained = db_bool(rows, row, COL("drained"));
+    w.jobs = db_text(rows, row, COL("jobs"));
     w.came_back = db_text(rows, row, COL("came_back"));
     w.not_clear = db_text(rows, row, COL("not_clear"));
 #undef COL
@@ -111,6 +114,20 @@ static struct repair_next next_approved(struct arena *arena, const struct repair
     return can ? step(REPAIR_ON_BEGIN, "The node is taken out of scheduling.") : wait;
 }
 
+static const char *cordoned_words(struct arena *arena, const struct repair_work *work,
+                                  int64_t wait_s)
+{
+    if (work->scheduler.len > 0) {
+        return work->jobs.len > 0
+                   ? arena_printf(arena, "The node takes no new work. It is waited for: %.*s.",
+                                  STR_FMT(work->jobs))
+                   : "The node takes no new work; the scheduler is asked whether it is empty.";
+    }
+    return wait_s > 0
+               ? arena_printf(arena, "The node takes no new work; waiting %" PRId64 " s.", wait_s)
+               : "The node takes no new work. No scheduler is known, so nothing is waited for.";
+}
+
 static struct repair_next next_draining(struct arena *arena, const struct repair_work *work,
                                         const struct repair_settings *settings)
 {
@@ -126,19 +143,18 @@ static struct repair_next next_draining(struct arena *arena, const struct repair
         return wait;
     }
     if (work->state == REPAIR_CORDONING) {
-        struct repair_next next = step(
-            REPAIR_ON_CORDONED,
-            settings->drain_wait_s > 0
-                ? arena_printf(arena, "The node takes no new work; waiting %" PRId64 " s.",
-                               settings->drain_wait_s)
-                : "The node takes no new work. No scheduler is known, so nothing is waited for.");
+        struct repair_next next =
+            step(REPAIR_ON_CORDONED, cordoned_words(arena, work, settings->drain_wait_s));
         next.node = NODE_CORDON;
         return next;
     }
-    if (work->state_s < (double)settings->drain_wait_s) {
+    if (work->state_s < (double)settings->drain_wait_s ||
+        (work->scheduler.len > 0 && !work->drained)) {
         return wait;
     }
-    return step(REPAIR_ON_DRAINED, "Nothing is left to wait for.");
+    return step(REPAIR_ON_DRAINED, work->scheduler.len > 0
+                                       ? "The scheduler says that nothing runs on it any more."
+                                       : "Nothing is left to wait for.");
 }
 
 static struct repair_next failed(struct arena *arena, const struct repair_work *work,

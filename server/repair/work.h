@@ -40,6 +40,9 @@ struct repair_work {
     struct str command_state;
     struct str command_result;
     bool command_late;
+    struct str scheduler; /* its kind; empty = none is configured for the cluster */
+    bool drained;         /* it said, since this state began, that the node is closed and empty */
+    struct str jobs;      /* what runs there, in words; empty = nothing is known to run */
     struct str came_back; /* sentence; empty = no fault since the node was back */
     struct str not_clear; /* sentence; empty = every clear rule holds */
 };

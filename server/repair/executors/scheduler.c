@@ -1,0 +1,50 @@
+/* The table of schedulers, and looking a node up in what was read. */
+#include "server/repair/executors/scheduler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct scheduler *const schedulers[] = {&scheduler_slurm};
+
+const struct scheduler *scheduler_of(struct str kind)
+{
+    for (size_t i = 0; i < COUNTOF(schedulers); i++) {
+        if (str_eq_c(kind, schedulers[i]->kind)) {
+            return schedulers[i];
+        }
+    }
+    return NULL;
+}
+
+static int compare_text(struct str a, struct str b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len == 0 ? 0 : memcmp(a.ptr, b.ptr, len);
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const struct scheduler_node *x = a;
+    const struct scheduler_node *y = b;
+
+    return compare_text(x->name, y->name);
+}
+
+void scheduler_snapshot_sort(struct scheduler_snapshot *snapshot)
+{
+    if (snapshot->count > 0) {
+        qsort(snapshot->nodes, snapshot->count, sizeof *snapshot->nodes, compare_nodes);
+    }
+}
+
+const struct scheduler_node *scheduler_node_find(const struct scheduler_snapshot *snapshot,
+                                                 struct str name)
+{
+    const struct scheduler_node key = {.name = name};
+
+    return snapshot->count == 0 ? NULL
+                                : bsearch(&key, snapshot->nodes, snapshot->count,
+                                          sizeof *snapshot->nodes, compare_nodes);
+}

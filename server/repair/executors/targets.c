@@ -1,0 +1,184 @@
+/* The executors file, read by strict tables. */
+#include "server/repair/executors/targets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/decode.h"
+#include "base/file.h"
+#include "server/repair/executors/scheduler.h"
+
+struct file_in {
+    struct str schedulers;
+};
+
+struct scheduler_in {
+    struct scheduler_target target;
+    struct str kind;
+    bool has_timeout;
+};
+
+#define AT(type, member) offsetof(struct type, member)
+#define TEXT_MAX 4095
+
+/* clang-format off */
+static const struct field file_fields[] = {
+    {"schedulers", FIELD_JSON, AT(file_in, schedulers), .max = (int64_t)TARGETS_FILE_MAX},
+    {NULL},
+};
+static const char *const kinds[] = {"slurm", "kubernetes", NULL};
+static const struct field scheduler_fields[] = {
+    {"org", FIELD_NAME, AT(scheduler_in, target.org), .flags = FIELD_REQUIRED},
+    {"cluster", FIELD_NAME, AT(scheduler_in, target.cluster), .flags = FIELD_REQUIRED},
+    {"kind", FIELD_ENUM, AT(scheduler_in, kind), .flags = FIELD_REQUIRED, .names = kinds},
+    {"config", FIELD_STR, AT(scheduler_in, target.config), .max = TEXT_MAX},
+    {"bin_dir", FIELD_STR, AT(scheduler_in, target.bin_dir), .max = TEXT_MAX},
+    {"server", FIELD_STR, AT(scheduler_in, target.server), .max = TEXT_MAX},
+    {"ca_file", FIELD_STR, AT(scheduler_in, target.ca_file), .max = TEXT_MAX},
+    {"token_file", FIELD_STR, AT(scheduler_in, target.token_file), .max = TEXT_MAX},
+    {"certificate_file", FIELD_STR, AT(scheduler_in, target.certificate_file), .max = TEXT_MAX},
+    {"key_file", FIELD_STR, AT(scheduler_in, target.key_file), .max = TEXT_MAX},
+    {"timeout_seconds", FIELD_I64, AT(scheduler_in, target.timeout_s), AT(scheduler_in, has_timeout), .min = 1, .max = 60},
+    {NULL},
+};
+/* clang-format on */
+
+static struct arena *arena; /* of the process; written by targets_read only */
+static struct scheduler_target targets[TARGETS_MAX];
+static size_t count;
+
+static bool refuse(char *error, size_t cap, const char *where, const struct decode_errors *errors,
+                   const char *detail)
+{
+    const struct field_error *first = errors->count > 0 ? &errors->items[0] : NULL;
+
+    (void)snprintf(error, cap, "executors_file: %s%s%s: %s", where, first == NULL ? "" : ", ",
+                   first == NULL ? "" : first->pointer,
+                   first != NULL    ? first->detail
+                   : detail != NULL ? detail
+                                    : "it is no JSON object");
+    return false;
+}
+
+static bool is_set(struct str text)
+{
+    return text.len > 0;
+}
+
+/* What one field alone cannot say; NULL when all is well. */
+static const char *problem_of(const struct scheduler_in *in)
+{
+    const struct scheduler_target *t = &in->target;
+
+    if (target_find(t->org, t->cluster) != NULL) {
+        return "this cluster has a scheduler already";
+    }
+    if (str_eq_c(in->kind, "slurm")) {
+        return is_set(t->server) || is_set(t->token_file) || is_set(t->certificate_file)
+                   ? "a Slurm scheduler has the fields config and bin_dir only"
+                   : NULL;
+    }
+    if (is_set(t->config) || is_set(t->bin_dir)) {
+        return "a Kubernetes scheduler has no field config or bin_dir";
+    }
+    if (!str_starts(t->server, STR("https://"))) {
+        return "server must be an https:// address";
+    }
+    if (is_set(t->certificate_file) != is_set(t->key_file)) {
+        return "certificate_file and key_file go together";
+    }
+    return is_set(t->token_file) || is_set(t->certificate_file)
+               ? NULL
+               : "token_file or certificate_file is required";
+}
+
+static bool read_scheduler(struct str text, size_t place, char *error, size_t cap)
+{
+    struct decode_errors errors = {0};
+    struct scheduler_in in = {.target = {.timeout_s = 10}};
+    const char *detail = NULL;
+    char where[64];
+
+    (void)snprintf(where, sizeof where, "schedulers[%zu]", place);
+    if (decode_body(arena, text, scheduler_fields, &in, &errors, &detail) != 0) {
+        return refuse(error, cap, where, &errors, detail);
+    }
+    const char *problem = problem_of(&in);
+    if (problem != NULL || count == TARGETS_MAX) {
+        return refuse(error, cap, where, &errors, problem == NULL ? "there are too many" : problem);
+    }
+    in.target.scheduler = scheduler_of(in.kind);
+    targets[count++] = in.target;
+    return true;
+}
+
+static bool read_list(struct str text, char *error, size_t cap)
+{
+    json_error_t at;
+    json_t *list = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
+    json_t *item = NULL;
+    size_t i = 0;
+    bool ok = json_is_array(list);
+
+    if (!ok) {
+        (void)snprintf(error, cap, "executors_file: schedulers must be a list");
+    }
+    json_array_foreach (list, i, item) {
+        char *one = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
+        ok = one != NULL && read_scheduler(str_of(one), i, error, cap);
+        free(one);
+        if (!ok) {
+            break;
+        }
+    }
+    json_decref(list);
+    return ok;
+}
+
+bool targets_read(const char *path, char *error, size_t error_cap)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    struct decode_errors errors = {0};
+    struct file_in in = {0};
+    const char *detail = NULL;
+
+    count = 0;
+    if (path[0] == '\0') {
+        return true;
+    }
+    int failed = file_read(path, TARGETS_FILE_MAX, &text);
+    if (failed != 0) {
+        (void)snprintf(error, error_cap, "executors_file: %s cannot be read: %s", path,
+                       strerrordesc_np(failed));
+        return false;
+    }
+    if (arena == NULL) {
+        arena = arena_new(8 * TARGETS_FILE_MAX);
+    }
+    if (decode_body(arena, buf_str(&text), file_fields, &in, &errors, &detail) != 0) {
+        return refuse(error, error_cap, path, &errors, detail);
+    }
+    return in.schedulers.len == 0 || read_list(in.schedulers, error, error_cap);
+}
+
+size_t targets_count(void)
+{
+    return count;
+}
+
+const struct scheduler_target *target_at(size_t index)
+{
+    return &targets[index];
+}
+
+const struct scheduler_target *target_find(struct str org, struct str cluster)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (str_eq(targets[i].org, org) && str_eq(targets[i].cluster, cluster)) {
+            return &targets[i];
+        }
+    }
+    return NULL;
+}

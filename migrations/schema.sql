@@ -403,6 +403,23 @@ ALTER TABLE ONLY muster.cluster_rollup FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.cluster_rollup OWNER TO muster_owner;
 
+-- Name: cluster_scheduler; Type: TABLE
+
+CREATE TABLE muster.cluster_scheduler (
+    org_id uuid NOT NULL,
+    cluster_id uuid NOT NULL,
+    kind text NOT NULL,
+    tried_at timestamp with time zone NOT NULL,
+    read_at timestamp with time zone,
+    error text DEFAULT ''::text NOT NULL,
+    CONSTRAINT cluster_scheduler_error_check CHECK ((length(error) <= 512)),
+    CONSTRAINT cluster_scheduler_kind_check CHECK ((kind = ANY (ARRAY['slurm'::text, 'kubernetes'::text])))
+);
+
+ALTER TABLE ONLY muster.cluster_scheduler FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.cluster_scheduler OWNER TO muster_owner;
+
 -- Name: collector; Type: TABLE
 
 CREATE TABLE muster.collector (
@@ -808,6 +825,27 @@ ALTER TABLE ONLY muster.node_latest FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.node_latest OWNER TO muster_owner;
 
+-- Name: node_scheduler; Type: TABLE
+
+CREATE TABLE muster.node_scheduler (
+    org_id uuid NOT NULL,
+    node_id uuid NOT NULL,
+    cluster_id uuid NOT NULL,
+    state text NOT NULL,
+    closed boolean NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    jobs jsonb DEFAULT '[]'::jsonb NOT NULL,
+    job_ids text DEFAULT ''::text NOT NULL,
+    our_reason text DEFAULT ''::text NOT NULL,
+    said text DEFAULT ''::text NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT node_scheduler_state_check CHECK ((state = ANY (ARRAY['idle'::text, 'allocated'::text, 'down'::text, 'unknown'::text])))
+);
+
+ALTER TABLE ONLY muster.node_scheduler FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.node_scheduler OWNER TO muster_owner;
+
 -- Name: node_stream; Type: TABLE
 
 CREATE TABLE muster.node_stream (
@@ -1187,6 +1225,11 @@ ALTER TABLE ONLY muster.cluster
 ALTER TABLE ONLY muster.cluster_rollup
     ADD CONSTRAINT cluster_rollup_pkey PRIMARY KEY (org_id, cluster_id);
 
+-- Name: cluster_scheduler cluster_scheduler_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.cluster_scheduler
+    ADD CONSTRAINT cluster_scheduler_pkey PRIMARY KEY (org_id, cluster_id);
+
 -- Name: collector collector_pkey; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.collector
@@ -1291,6 +1334,11 @@ ALTER TABLE ONLY muster.node_latest
 
 ALTER TABLE ONLY muster.node
     ADD CONSTRAINT node_pkey PRIMARY KEY (org_id, id);
+
+-- Name: node_scheduler node_scheduler_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.node_scheduler
+    ADD CONSTRAINT node_scheduler_pkey PRIMARY KEY (org_id, node_id);
 
 -- Name: node_stream node_stream_pkey; Type: CONSTRAINT
 
@@ -1512,6 +1560,10 @@ CREATE UNIQUE INDEX node_name ON muster.node USING btree (org_id, cluster_id, na
 
 CREATE INDEX node_not_healthy ON muster.node USING btree (org_id, cluster_id, state) WHERE ((state <> 'healthy'::text) AND (removed_at IS NULL));
 
+-- Name: node_scheduler_cluster; Type: INDEX
+
+CREATE INDEX node_scheduler_cluster ON muster.node_scheduler USING btree (org_id, cluster_id);
+
 -- Name: node_slot; Type: INDEX
 
 CREATE UNIQUE INDEX node_slot ON muster.node USING btree (org_id, cluster_id, slot);
@@ -1624,6 +1676,11 @@ ALTER TABLE ONLY muster.cluster
 ALTER TABLE ONLY muster.cluster_rollup
     ADD CONSTRAINT cluster_rollup_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id) ON DELETE CASCADE;
 
+-- Name: cluster_scheduler cluster_scheduler_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.cluster_scheduler
+    ADD CONSTRAINT cluster_scheduler_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
 -- Name: collector collector_org_id_node_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.collector
@@ -1713,6 +1770,11 @@ ALTER TABLE ONLY muster.node_latest
 
 ALTER TABLE ONLY muster.node
     ADD CONSTRAINT node_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
+-- Name: node_scheduler node_scheduler_org_id_node_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.node_scheduler
+    ADD CONSTRAINT node_scheduler_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
 
 -- Name: node_stream node_stream_org_id_node_id_fkey; Type: FK CONSTRAINT
 
@@ -1842,6 +1904,10 @@ ALTER TABLE muster.cluster_history ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.cluster_rollup ENABLE ROW LEVEL SECURITY;
 
+-- Name: cluster_scheduler; Type: ROW SECURITY
+
+ALTER TABLE muster.cluster_scheduler ENABLE ROW LEVEL SECURITY;
+
 -- Name: collector; Type: ROW SECURITY
 
 ALTER TABLE muster.collector ENABLE ROW LEVEL SECURITY;
@@ -1954,6 +2020,10 @@ ALTER TABLE muster.node_key ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.node_latest ENABLE ROW LEVEL SECURITY;
 
+-- Name: node_scheduler; Type: ROW SECURITY
+
+ALTER TABLE muster.node_scheduler ENABLE ROW LEVEL SECURITY;
+
 -- Name: node_stream; Type: ROW SECURITY
 
 ALTER TABLE muster.node_stream ENABLE ROW LEVEL SECURITY;
@@ -2001,6 +2071,10 @@ CREATE POLICY owner_all ON muster.cluster_history TO muster_owner USING (true) W
 -- Name: cluster_rollup owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.cluster_rollup TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: cluster_scheduler owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.cluster_scheduler TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: collector owner_all; Type: POLICY
 
@@ -2057,6 +2131,10 @@ CREATE POLICY owner_all ON muster.node_key TO muster_owner USING (true) WITH CHE
 -- Name: node_latest owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.node_latest TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: node_scheduler owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.node_scheduler TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: node_stream owner_all; Type: POLICY
 
@@ -2162,6 +2240,14 @@ CASE
     ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
 END);
 
+-- Name: cluster_scheduler scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.cluster_scheduler AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
 -- Name: device scoped; Type: POLICY
 
 CREATE POLICY scoped ON muster.device AS RESTRICTIVE FOR SELECT TO muster_app USING (
@@ -2199,6 +2285,14 @@ END);
 -- Name: node scoped; Type: POLICY
 
 CREATE POLICY scoped ON muster.node AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: node_scheduler scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.node_scheduler AS RESTRICTIVE FOR SELECT TO muster_app USING (
 CASE
     WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
     ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
@@ -2292,6 +2386,10 @@ CREATE POLICY tenant ON muster.cluster_history TO muster_app, muster_loop USING 
 
 CREATE POLICY tenant ON muster.cluster_rollup TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
+-- Name: cluster_scheduler tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.cluster_scheduler TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
 -- Name: collector tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.collector TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
@@ -2347,6 +2445,10 @@ CREATE POLICY tenant ON muster.node_key TO muster_app, muster_loop USING ((org_i
 -- Name: node_latest tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.node_latest TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: node_scheduler tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.node_scheduler TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: node_stream tenant; Type: POLICY
 
@@ -2500,6 +2602,11 @@ GRANT SELECT,INSERT ON TABLE muster.cluster_history TO muster_loop;
 GRANT SELECT,INSERT ON TABLE muster.cluster_rollup TO muster_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.cluster_rollup TO muster_loop;
 
+-- Name: TABLE cluster_scheduler; Type: ACL
+
+GRANT SELECT ON TABLE muster.cluster_scheduler TO muster_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.cluster_scheduler TO muster_loop;
+
 -- Name: TABLE collector; Type: ACL
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.collector TO muster_app;
@@ -2626,6 +2733,11 @@ GRANT SELECT(old_boots) ON TABLE muster.node_latest TO muster_ingest;
 -- Name: COLUMN node_latest.strikes; Type: ACL
 
 GRANT SELECT(strikes) ON TABLE muster.node_latest TO muster_ingest;
+
+-- Name: TABLE node_scheduler; Type: ACL
+
+GRANT SELECT ON TABLE muster.node_scheduler TO muster_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.node_scheduler TO muster_loop;
 
 -- Name: TABLE node_stream; Type: ACL
 

@@ -27,9 +27,9 @@ extern const struct runner_spec close_incidents_loop; /* clear rules, our cordon
 extern const struct runner_spec propose_repairs_loop;
 extern const struct runner_spec approve_repairs_loop; /* what policies decide, and breakers */
 extern const struct runner_spec run_repairs_loop;
-extern const struct runner_spec roll_up_loop;    /* summaries and history */
-extern const struct runner_spec maintain_loop;   /* partitions, anchors, pruning */
+extern const struct runner_spec roll_up_loop;          /* summaries and history */
+extern const struct runner_spec maintain_loop;         /* partitions, anchors, pruning */
 extern const struct runner_spec watch_schedulers_loop; /* Slurm, Kubernetes */
-extern const struct runner_spec sign_audit_loop; /* heads of the audit logs */
+extern const struct runner_spec sign_audit_loop;       /* heads of the audit logs */
 
 #endif

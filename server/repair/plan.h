@@ -44,8 +44,8 @@ struct repair_facts {
     int failed;          /* heaviest action that failed for these incidents; -1 = none */
     struct str summary;  /* of the main incident */
     struct str evidence; /* JSON array */
-    struct str jobs;    /* JSON array: what the scheduler says runs there */
-    struct str job_ids; /* sorted, comma between; part of the hash */
+    struct str jobs;     /* JSON array: what the scheduler says runs there */
+    struct str job_ids;  /* sorted, comma between; part of the hash */
     struct str check_id;
     struct str code;
     struct str policy_tag;      /* which policy counts: "default", or its id and version */

@@ -29,7 +29,7 @@ def contract():
 
 @pytest.fixture(scope="session")
 def server():
-    with Musterd(header_timeout_seconds=2, body_timeout_seconds=2, idle_timeout_seconds=4, trusted_proxies="127.0.0.9") as running:
+    with Musterd(trusted_proxies="127.0.0.9") as running:
         yield running
 
 

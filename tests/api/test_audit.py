@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from decimal import Decimal
 
 import pytest
+from resource import check_unchanged
 from samples import SAMPLES, WITHOUT_AUDIT, send
 from test_authz import ROUTES
 from world import World
@@ -18,7 +19,7 @@ CHANGES = [route for route in ROUTES if route["method"] != "GET"]
 TRICKS = "a\r\nfake line\x1b[31m \u202ereversed\u2066\u2028\x7f\x9b"
 
 
-def rows_of(world, request_id, patience=5):
+def rows_of(world, request_id, patience=60):
     """The rows of a request; waits for the first, since those of refusals are written beside the answer."""
     deadline = time.monotonic() + patience
     while True:
@@ -54,7 +55,7 @@ def test_A1_every_change_leaves_a_row_or_is_an_exception(world, route):
     answer = send(world, route, SAMPLES[route["operation"]](world))
     assert answer.status_code == route["success"], answer.text
     exempt = route["operation"] in WITHOUT_AUDIT
-    rows = rows_of(world, answer.headers["x-request-id"], 0 if exempt else 5)
+    rows = rows_of(world, answer.headers["x-request-id"], 0 if exempt else 60)
     assert len(rows) == 0 if exempt else len(rows) >= 1
     assert all(row["outcome"] == "done" for row in rows)
 
@@ -178,7 +179,7 @@ def test_A2_filters_choose_and_pages_join_up(world, server):
 
 def test_A2_a_list_that_did_not_change_is_304(world):
     answer = world.api("GET", "audit?limit=1")
-    assert world.api("GET", "audit?limit=1", headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
+    check_unchanged(world, "audit?limit=1")
     world.project()
     assert world.api("GET", "audit?limit=1", headers={"If-None-Match": answer.headers["etag"]}).status_code == 200
 
@@ -389,7 +390,7 @@ def test_A3_heads_are_signed_into_files_beside_the_database(server):
         path = second.folder / "keys" / "audit" / f"{world.org.id}.jsonl"
 
         def wait(count):
-            deadline = time.monotonic() + 15
+            deadline = time.monotonic() + 90
             while not path.exists() or len(path.read_text().splitlines()) < count:
                 assert time.monotonic() < deadline, second.log[-2000:]
                 time.sleep(0.05)

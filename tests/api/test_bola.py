@@ -135,7 +135,7 @@ def test_a_foreign_id_names_nothing(world, other, operation, place, field):
     """Like an id that does not exist: the same status, no item, and nothing happens to its owner."""
     route = next(route for route in ROUTES if route["operation"] == operation)
     foreign = SWAPS[operation, place, field](other)
-    before = other.seq()
+    before = other.told()
     answers = []
     for value in (foreign, str(uuid.uuid4())):
         sample = SAMPLES[operation](world)
@@ -150,7 +150,7 @@ def test_a_foreign_id_names_nothing(world, other, operation, place, field):
         assert theirs.status_code == 200, "a nonce for whoever asks says nothing"
     else:
         assert theirs.status_code in (401, 404, 422), theirs.text
-    assert other.seq() == before
+    assert other.told() == before
 
 
 LISTS = sorted(route["operation"] for route in ROUTES if route["operation"].endswith("_list") and "{" not in route["path"] and route["operation"] != "check_list")

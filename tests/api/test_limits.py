@@ -3,6 +3,7 @@ import json
 import re
 import secrets
 import threading
+import time
 
 import pytest
 from server import Musterd
@@ -43,14 +44,15 @@ def test_T8_every_answer_says_what_is_left(server, limited):
     refused = world.api("GET", "nodes/nothing")
     assert refused.status_code == 404 and "ratelimit" not in refused.headers, "nobody was looked up for it"
     invalid = world.api("POST", "projects", {"name": "?"})
-    assert invalid.status_code == 422 and '"credential";r=58' in invalid.headers["ratelimit"]
+    assert invalid.status_code == 422 and re.search(r'"credential";r=5[89]', invalid.headers["ratelimit"])
     assert "ratelimit" not in limited.api("GET", "/readyz", token=False).headers
 
 
 def test_T8_a_credential_that_asks_too_much_waits(server, limited):
     world = org(server, limited, "credential")
+    begun = time.monotonic()
     count, answer = until_refused(lambda: world.api("GET", "me"))
-    assert 60 <= count <= 75, count  # some come back while the test runs
+    assert 60 <= count <= 60 + 1.2 * (time.monotonic() - begun) + 5, count  # one comes back each second
     problem = answer.json()
     assert (problem["code"], problem["type"], problem["violated-policies"]) == ("rate_limited", "/problems/rate-limited", ["credential"])
     assert answer.headers["retry-after"] == "1" and '"credential";r=0' in answer.headers["ratelimit"]
@@ -84,9 +86,9 @@ def test_T8_an_org_that_asks_too_much_waits_and_no_other_one(server, limited):
 def test_T8_a_refused_change_changes_nothing(server, limited):
     world = org(server, limited, "change")
     until_refused(lambda: world.api("GET", "me"))
-    before = world.seq()
+    before = world.told()
     answers = [world.api("POST", "projects", {"name": world.name("p")}).status_code for _ in range(3)]
-    assert 429 in answers and world.seq() - before == answers.count(201)
+    assert 429 in answers and world.told() - before == answers.count(201)
 
 
 def test_T8_tries_to_sign_in_are_counted_by_address(server, limited):

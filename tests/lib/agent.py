@@ -7,12 +7,13 @@ import base64
 import hashlib
 import json
 import secrets
-import time
 import uuid
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from waiting import wait_for
 
 
 def b64(data):
@@ -129,17 +130,6 @@ class Agent:
             return None
         count, severity, is_open = row.split("|")
         return int(count), severity, is_open == "t"
-
-
-def wait_for(what, seconds=10):
-    """The first true value of what(), within a deadline."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = what()
-        if value:
-            return value
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
 
 
 __all__ = ["Agent", "InvalidSignature", "b64", "clear", "fault", "join_token", "stream", "unb64", "wait_for"]

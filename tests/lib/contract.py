@@ -8,6 +8,7 @@ import copy
 import json
 import re
 import sys
+import threading
 from pathlib import Path
 
 import jsonschema
@@ -44,6 +45,7 @@ class Contract:
         self.patterns = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", re.escape(p).replace(r"\{", "{").replace(r"\}", "}"))), p)
                          for p in sorted(self.document["paths"], key=lambda p: p.count("{"))]
         self.validators = {}
+        self.lock = threading.Lock()  # a resolver of jsonschema is for one thread at a time
         self.succeeded = set()
 
     def template(self, path):
@@ -114,7 +116,8 @@ class Contract:
             value = json.loads(body)
         except ValueError as error:
             raise AssertionError(f"{where}: no JSON: {error}: {body[:200]!r}") from error
-        errors = sorted(self.validator(schema).iter_errors(value), key=lambda e: list(map(str, e.absolute_path)))
+        with self.lock:
+            errors = sorted(self.validator(schema).iter_errors(value), key=lambda e: list(map(str, e.absolute_path)))
         assert not errors, f"{where}: " + "; ".join(
             f"/{'/'.join(map(str, e.absolute_path))}: {e.message[:300]}" for e in errors[:3])
         return value

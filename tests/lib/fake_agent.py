@@ -58,7 +58,7 @@ class Agent:
         for attempt in (1, 2):
             try:
                 if self.connection is None:
-                    self.connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+                    self.connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
                 self.connection.request("POST", path, json.dumps(body), headers)
                 answer = self.connection.getresponse()
                 data = answer.read()

@@ -9,7 +9,6 @@ The first start makes a template (about 3 s), later ones copy it (about 0.5 s). 
 runs as the user postgres, since PostgreSQL refuses root. It ends with the process that started it.
 """
 import atexit
-import ctypes
 import datetime
 import fcntl
 import hashlib
@@ -25,8 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path("/usr/lib/postgresql/15/bin")
 ROLES = ("app", "ingest", "loop", "migrate")
-PR_SET_PDEATHSIG = 1
-READY_SECONDS = 30
+READY_SECONDS = 120
+STOP_SECONDS = 60
 
 SETTINGS = {
     "listen_addresses": "''",
@@ -58,10 +57,6 @@ def _tool(command, **options):
     return done.stdout
 
 
-def _die_with_parent():
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
-
-
 def _files_digest(*paths):
     digest = hashlib.sha256()
     for path in paths:
@@ -81,10 +76,9 @@ class PrivatePostgres:
     # ------------------------------------------------------------ life
     def start(self):
         if self.folder is None:
-            template = self._template()
             self.folder = self._new_folder(Path(tempfile.mkdtemp(prefix="muster-pg-")))
-            _tool(["cp", "-a", str(template), str(self.data)])
             atexit.register(self.stop)
+            self._copy_template()
         self._configure()
         self._launch()
         return self
@@ -111,10 +105,13 @@ class PrivatePostgres:
 
     def pause(self):
         """The server hangs: all its processes stand still until resume()."""
-        self._signal_all(signal.SIGSTOP)
+        self.process.send_signal(signal.SIGSTOP)
+        self._wait_stopped()  # from here on it starts no process that would be missed
+        self._signal_children(signal.SIGSTOP)
 
     def resume(self):
-        self._signal_all(signal.SIGCONT)
+        self._signal_children(signal.SIGCONT)
+        self.process.send_signal(signal.SIGCONT)
 
     def __enter__(self):
         return self.start()
@@ -172,8 +169,9 @@ class PrivatePostgres:
         user, _, gid = _server_user()
         identity = {"user": user, "group": gid, "extra_groups": []} if user else {}
         with open(self.folder / "log", "ab") as log:
-            self.process = subprocess.Popen([BIN / "postgres", "-D", self.data], stdout=log, stderr=log,
-                                            stdin=subprocess.DEVNULL, cwd="/", preexec_fn=_die_with_parent, **identity)
+            # Not by preexec_fn: between fork and exec no Python may run where there are threads.
+            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "QUIT", BIN / "postgres", "-D", self.data], stdout=log,
+                                            stderr=log, stdin=subprocess.DEVNULL, cwd="/", **identity)
         deadline = time.monotonic() + READY_SECONDS
         while not self._is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -195,27 +193,38 @@ class PrivatePostgres:
             self.resume()
             self.process.send_signal(how)
             try:
-                self.process.wait(20)
+                self.process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self.process.send_signal(signal.SIGQUIT)
-                self.process.wait(20)
+                self.process.wait(STOP_SECONDS)
         self.process = None
 
-    def _signal_all(self, how):
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in (self.process.pid, *map(int, children)):
+    def _wait_stopped(self):
+        deadline = time.monotonic() + STOP_SECONDS
+        while self.process.poll() is None and Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
+            if time.monotonic() > deadline:
+                raise PostgresError("PostgreSQL does not stand still")
+            time.sleep(0.005)
+
+    def _signal_children(self, how):
+        try:
+            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        except FileNotFoundError:  # it has ended
+            return
+        for pid in children:
             try:
-                os.kill(pid, how)
+                os.kill(int(pid), how)
             except ProcessLookupError:
                 pass
 
     # ------------------------------------------------------------ templates
-    def _template(self):
-        """A data folder to copy: initdb, roles, the database, and the migrations where asked for."""
+    def _copy_template(self):
+        """Takes a data folder over: initdb, roles, the database, and the migrations where asked for."""
         sources = [ROOT / "deploy" / "postgresql" / "roles.sql", Path(__file__)]
         name = "empty"
         if self.migrate:
-            sources += sorted((ROOT / "migrations").glob("[0-9]*.sql"))
+            # With the program that has them built in: one of before its newest migration makes another database.
+            sources += [*sorted((ROOT / "migrations").glob("[0-9]*.sql")), ROOT / self.migrate[0]]
             # Partitions are made ahead from today.
             name = "migrated-" + datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d")
         cache = Path(tempfile.gettempdir()) / f"muster-pg-templates-{os.geteuid()}"
@@ -228,7 +237,9 @@ class PrivatePostgres:
             if not path.exists():
                 self._drop_old_templates(cache)
                 self._make_template(path)
-        return path
+            # Under the lock: nobody throws it away meanwhile.
+            os.utime(path)
+            _tool(["cp", "-a", str(path), str(self.data)])
 
     @staticmethod
     def _drop_old_templates(cache):

@@ -19,7 +19,7 @@ class Answer:
 class Raw:
     """One connection; answers are read one at a time. An answer of None: the server closed first."""
 
-    def __init__(self, port, timeout=10, source=None, wrap=None):
+    def __init__(self, port, timeout=60, source=None, wrap=None):
         self.sock = socket.create_connection(("127.0.0.1", port), timeout=timeout,
                                              source_address=(source, 0) if source else None)
         if wrap is not None:
@@ -83,7 +83,7 @@ class Raw:
         body, self.buffer = self.buffer[:length], self.buffer[length:]
         return Answer(status, headers, body)
 
-    def until(self, pattern, seconds=10):
+    def until(self, pattern, seconds=60):
         """What has come up to and with a match; raises when it does not come in time."""
         deadline = time.monotonic() + seconds
         while True:

@@ -27,15 +27,11 @@ from types import SimpleNamespace
 import httpx
 
 from pg import PrivatePostgres
+from ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-READY_SECONDS = 30
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+READY_SECONDS = 120
+STOP_SECONDS = 90
 
 
 class MusterdError(Exception):
@@ -81,7 +77,8 @@ class Musterd:
             self.process = subprocess.Popen([self.program, "serve", "--config", str(self.config)], stdout=log,
                                             stderr=log, stdin=subprocess.DEVNULL, env=self.env())
         if self.client is None:
-            self.client = httpx.Client(timeout=20, verify=False, trust_env=False,
+            # A connection is not kept so long that the server may be about to close it.
+            self.client = httpx.Client(timeout=60, verify=False, trust_env=False, limits=httpx.Limits(keepalive_expiry=1),
                                        event_hooks={"response": list(self.response_hooks)})
             # A cookie of one answer must not go with the next request: tests say who they are.
             self.client.cookies.jar.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
@@ -106,7 +103,7 @@ class Musterd:
             self.pg.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def terminate(self, how=signal.SIGTERM, timeout=20):
+    def terminate(self, how=signal.SIGTERM, timeout=STOP_SECONDS):
         """A graceful stop; gives the exit status."""
         if self.process is None:
             return None
@@ -177,7 +174,7 @@ class Musterd:
         """As the superuser, who sees all orgs."""
         return self.pg.psql("SET search_path = muster;\n" + sql)
 
-    def socket(self, timeout=20):
+    def socket(self, timeout=60):
         """A raw connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 

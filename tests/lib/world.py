@@ -39,6 +39,7 @@ class World:
         return f"{self.mark}-{kind}-{secrets.token_hex(4)}"
 
     def seq(self):
+        """The org's newest event: a place to go on from, never a count, since the background loops add theirs at any moment."""
         return int(self.sql(f"SELECT event_seq FROM org_head WHERE org_id = '{self.org.id}'"))
 
     def told(self):

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before } from "node:test";
 import type { Page } from "playwright-core";
-import { axe, LARGE, overflow, says, smallTargets, Stage, test } from "./support";
+import { axe, LARGE, looksRight, says, Stage, test } from "./support";
 
 let stage: Stage;
 before(async () => {
@@ -11,22 +11,6 @@ before(async () => {
 });
 after(() => stage.close());
 afterEach(() => stage.steer({ reset: true }));
-
-/** Both themes and both widths of what is shown now. */
-async function looksRight(page: Page): Promise<void> {
-  for (const theme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
-    await page.locator(`html[data-theme=${theme}]`).waitFor({ state: "attached" });
-    assert.deepEqual(await axe(page), [], theme);
-  }
-  await page.setViewportSize({ width: 390, height: 844 });
-  await page.waitForFunction(() => innerWidth === 390);
-  assert.deepEqual(await axe(page), [], "390 px");
-  assert.ok((await overflow(page)) <= 0, "the page scrolls sideways");
-  assert.deepEqual(await smallTargets(page), []);
-  await page.setViewportSize({ width: 1280, height: 800 });
-  await page.waitForFunction(() => innerWidth === 1280);
-}
 
 const row = (page: Page, n: number) => page.getByRole("button", { name: new RegExp(`^Row ${n},`) });
 

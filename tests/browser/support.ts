@@ -192,3 +192,19 @@ export async function smallTargets(page: Page): Promise<string[]> {
       .map(({ what, width, height }) => `${Math.round(width)}x${Math.round(height)} ${what}`),
   );
 }
+
+/** Both themes and both widths of what is shown now. */
+export async function looksRight(page: Page): Promise<void> {
+  for (const theme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+    await page.locator(`html[data-theme=${theme}]`).waitFor({ state: "attached" });
+    assert.deepEqual(await axe(page), [], theme);
+  }
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.waitForFunction(() => innerWidth === 390);
+  assert.deepEqual(await axe(page), [], "390 px");
+  assert.ok((await overflow(page)) <= 0, "the page scrolls sideways");
+  assert.deepEqual(await smallTargets(page), []);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.waitForFunction(() => innerWidth === 1280);
+}

@@ -1,6 +1,7 @@
 /* The stand-in's answers to who may do what: audit, tokens, members, sessions. Made-up, kept in memory. */
 import { createHash } from "node:crypto";
 import { idOf, iso } from "./mock-data.mjs";
+import { issuers } from "./mock-issuers.mjs";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -47,16 +48,20 @@ function makeChain(orgId, now, rows) {
 /** tools: need(permission), page(items, url), missing(), Refusal, org(), clusters(), findNode(id), emit(event), role(). */
 export function identity(tools) {
   const { need, page, missing, Refusal } = tools;
+  const providers = issuers(tools);
   let chain;
   let members;
   let tokens;
   let made;
   let joins;
+  let waiting;
 
   function reset() {
     const now = Date.now();
     made = 0;
+    providers.reset();
     joins = [];
+    waiting = { user_code: "bcdf-ghjk", client: "muster on login-1", address: "10.4.7.21", state: "pending", created_at: iso(now - 20_000), expires_at: iso(now + 580_000) };
     chain = new Map();
     members = [
       ["Maya Okafor", 1, "admin", null, null],
@@ -94,6 +99,7 @@ export function identity(tools) {
   const secret = () => `mst_${String((made += 1)).padStart(2, "0")}R4kX9vT2bQ6mW0zL7cN3yHs8JdGpF1n5Kq`;
 
   const routes = [
+    ...providers.routes,
     ["GET", "/audit", (_, url) => {
       need("audit.read");
       const get = (key) => url.searchParams.get(key);
@@ -152,6 +158,14 @@ export function identity(tools) {
       return one;
     }, 201],
     ["DELETE", "/join-tokens/:t", ({ t }) => { need("token.write"); find(joins, t).revoked_at = iso(Date.now()); }, 204],
+    ["GET", "/device-codes/:d", ({ d }) => { if (d !== waiting.user_code) { throw missing(); } return waiting; }],
+    ["POST", "/device-codes/:d", ({ d }, _, body) => {
+      if (d !== waiting.user_code || waiting.state !== "pending") {
+        throw missing();
+      }
+      waiting.state = body.decision === "approve" ? "approved" : "denied";
+      return waiting;
+    }],
     ["POST", "/nodes/:n/revoke-key", ({ n }) => {
       need("token.write");
       const [, node] = tools.findNode(n);
@@ -169,7 +183,10 @@ export function identity(tools) {
   return {
     routes,
     reset,
+    /** what is answered without a session, by its path */
+    open: { "/sign-in-options": providers.options },
     steer(wish) {
+      providers.steer(wish);
       if (wish.tamper) {
         tamper(wish.tamper);
       }

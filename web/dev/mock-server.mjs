@@ -18,7 +18,7 @@ export const CSP =
   "font-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml" };
 const PERMISSIONS = {
-  admin: ["session", "cluster.read", "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write"],
+  admin: ["session", "cluster.read", "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write", "issuer.read", "issuer.write"],
   viewer: ["session", "cluster.read"],
 };
 
@@ -463,6 +463,10 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       }
       if (path === "/session" && !failing) {
         return void session(request, response, body);
+      }
+      if (request.method === "GET" && who.open[path] && !failing) {
+        answer(request, response, 200, who.open[path](url));
+        return;
       }
       if (!signedIn) {
         throw new Refusal(401, "unauthenticated", "Sign in first", "");

@@ -28,6 +28,7 @@ const NewClusterPage = lazy<ViewProps>("This form", async () => (await import(".
 const AuditPage = lazy<ViewProps>("The audit log", async () => (await import("./views/audit")).AuditPage);
 const TokensPage = lazy<ViewProps>("Tokens", async () => (await import("./views/tokens")).TokensPage);
 const MembersPage = lazy<ViewProps>("Members", async () => (await import("./views/members")).MembersPage);
+const DevicePage = lazy<ViewProps>("This page", async () => (await import("./views/device")).DevicePage);
 const AccountPage = lazy<ViewProps>("Account", async () => (await import("./views/account")).AccountPage);
 
 const ROUTES: readonly [pattern: string, view: View][] = [
@@ -47,6 +48,7 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/settings/members", MembersPage],
   ["/settings/members/:tab", MembersPage],
   ["/account", AccountPage],
+  ["/device", DevicePage],
 ];
 
 function Current() {

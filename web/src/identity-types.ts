@@ -77,3 +77,88 @@ export interface AuditLine {
   prev_hash: string;
   hash: string;
 }
+
+export interface IssuerKeys {
+  fetched_at: string | null;
+  expires_at: string | null;
+  stale: boolean;
+  count: number;
+  unusable: { kid: string | null; reason: string }[];
+  error: string | null;
+}
+
+/** What can be set; the server names the same fields in docs/oidc.md. */
+export interface IssuerFields {
+  name: string;
+  title: string;
+  preset: string;
+  issuer: string;
+  audiences: string[] | null;
+  client_id: string | null;
+  algorithms: string[] | null;
+  username_claim: string;
+  username_prefix: string | null;
+  groups_claim: string | null;
+  groups_path: string | null;
+  groups_prefix: string | null;
+  required_claims: Record<string, string>;
+  allowed_domains: string[];
+  entra_tenants: string[];
+  discovery_url: string | null;
+  ca_certificate: string | null;
+  scopes: string[];
+  sign_in: boolean;
+  bearer: boolean;
+  enabled: boolean;
+}
+
+export interface Issuer extends IssuerFields {
+  id: string;
+  client_secret_set: boolean;
+  redirect_uri: string;
+  backchannel_logout_uri: string;
+  keys: IssuerKeys;
+  created_by: string;
+  created_at: string;
+  updated_at: string;
+  version: number;
+}
+
+/** passed null: an earlier line failed, so this one was not reached */
+export interface CheckedLine {
+  check: string;
+  passed: boolean | null;
+  detail: string;
+}
+
+export interface Discovered {
+  lines: CheckedLine[];
+  found: Record<string, unknown> | null;
+}
+
+export interface TokenTest {
+  valid: boolean;
+  reason: string | null;
+  checks: CheckedLine[];
+  username: string | null;
+  groups: string[];
+  person: { id: string; name: string } | null;
+  roles: { role: string; scope: string; id: string | null; name: string | null; via: string }[];
+}
+
+export interface SignInOption {
+  issuer_id: string;
+  title: string;
+  preset: string;
+  url: string;
+}
+
+/** A program at a command line that waits to be let in. */
+export interface DeviceRequest {
+  user_code: string;
+  client: string;
+  address: string;
+  state: "pending" | "approved" | "denied" | (string & {});
+  created_at: string;
+  expires_at: string;
+}

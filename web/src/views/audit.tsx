@@ -24,10 +24,10 @@ const PAGE = 50;
 
 const ACTIONS = [
   "cluster.create", "cluster.update", "command.create", "device.create", "device.update", "incident.close", "incident.report",
-  "incident.update", "installation.restore", "join_token.create", "join_token.revoke", "member.create", "member.delete", "node.create",
+  "incident.update", "installation.restore", "issuer.create", "issuer.delete", "issuer.update", "join_token.create", "join_token.revoke", "member.create", "member.delete", "node.create",
   "node.join", "node.revoke_key", "node.update", "note.add", "org.create", "org.update", "project.create", "project.update",
   "repair.approve", "repair.cancel", "repair.reject", "repair.request", "repair.settle", "session.create", "session.delete_all",
-  "session.switch", "token.create", "token.revoke", "token.rotate",
+  "session.switch", "sign_in_link.create", "token.create", "token.revoke", "token.rotate",
 ];
 
 const SPANS = [

@@ -19,9 +19,9 @@ export const ROLES: readonly Role[] = [
     name: "admin",
     title: "Admin",
     does: "All of that, and clusters, members, tokens, settings and the audit log.",
-    permissions: [...READS, "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write"],
+    permissions: [...READS, "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write", "issuer.read", "issuer.write"],
   },
-  { name: "auditor", title: "Auditor", does: "Reads the audit log besides what a viewer sees.", permissions: [...READS, "audit.read"] },
+  { name: "auditor", title: "Auditor", does: "Reads the audit log besides what a viewer sees.", permissions: [...READS, "audit.read", "issuer.read"] },
 ];
 
 /** In the order of the table that compares roles. */
@@ -34,6 +34,8 @@ export const PERMISSION_WORDS: readonly [permission: string, words: string][] = 
   ["cluster.write", "Add and change clusters"],
   ["token.write", "Tokens and the keys of agents"],
   ["member.write", "Members and their roles"],
+  ["issuer.read", "See identity providers and test tokens"],
+  ["issuer.write", "Set up identity providers"],
   ["org.write", "Settings of the organization"],
   ["audit.read", "Read the audit log"],
 ];

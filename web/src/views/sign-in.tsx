@@ -1,12 +1,17 @@
-/* Signing in with a one-time link: its token stands in the fragment and is sent only when a person presses. */
+/*
+ * Signing in: with an identity provider, or with a one-time link, whose token stands in the fragment and is sent only
+ * when a person presses.
+ */
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { ApiError, signedOut } from "../api";
-import { navigate } from "../router";
+import { ApiError, get, signedOut, withQuery } from "../api";
+import type { SignInOption } from "../identity-types";
+import { navigate, query } from "../router";
 import { signIn, signOut, signOutError } from "../session";
 import { Button, Command } from "../ui/controls";
 import { Brand } from "../ui/icons";
-import { Note } from "../ui/states";
+import { Note, Skeleton } from "../ui/states";
+import { toldOf } from "./reasons";
 
 const BACK_KEY = "muster-back";
 const LINK_COMMAND = "musterd sign-in-link --user NAME";
@@ -19,7 +24,6 @@ function tokenInAddress(): string | null {
 function wayBack(): string {
   try {
     const kept = sessionStorage.getItem(BACK_KEY);
-    sessionStorage.removeItem(BACK_KEY);
     return kept?.startsWith("/") && !kept.startsWith("//") ? kept : "/clusters";
   } catch {
     return "/clusters";
@@ -36,10 +40,48 @@ function rememberPlace(): void {
   }
 }
 
+function forgetPlace(): void {
+  try {
+    sessionStorage.removeItem(BACK_KEY);
+  } catch {
+    /* nothing was kept */
+  }
+}
+
+/** What this server offers; null while it is asked, and [] where it cannot say: the link always works. */
+function useOptions(): SignInOption[] | null {
+  const options = useSignal<SignInOption[] | null>(null);
+  const org = query.value.get("org");
+  useEffect(() => {
+    get<{ items: SignInOption[] }>(withQuery("/sign-in-options", { org })).then(
+      (answer) => (options.value = answer.items),
+      () => (options.value = []),
+    );
+  }, [org]);
+  return options.value;
+}
+
+function Providers({ options }: { options: SignInOption[] }) {
+  return (
+    <ul class="providers" aria-label="Identity providers">
+      {options.map((option, i) => (
+        <li key={option.issuer_id}>
+          {/* a whole page load: the answer sends the browser to the provider */}
+          <a class={i === 0 ? "btn primary" : "btn"} href={withQuery(option.url, { return_to: wayBack() })} target="_self">
+            Sign in with {option.title}
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 export function SignInPage() {
   const token = useSignal(tokenInAddress());
   const error = useSignal<ApiError | null>(null);
   const busy = useSignal(false);
+  const options = useOptions();
+  const refused = query.value.get("error");
   useEffect(() => {
     document.title = "Sign in · Muster";
     rememberPlace();
@@ -56,7 +98,9 @@ export function SignInPage() {
     try {
       await signIn(token.value ?? "");
       signedOut.value = false;
-      navigate(wayBack(), { replace: true });
+      const back = wayBack();
+      forgetPlace();
+      navigate(back, { replace: true });
     } catch (cause) {
       error.value = cause instanceof ApiError ? cause : new ApiError(0, "console", "The console failed", String(cause), null);
     } finally {
@@ -115,9 +159,34 @@ export function SignInPage() {
             </Button>
           </p>
         </>
+      ) : options === null ? (
+        <>
+          <h1 tabIndex={-1}>{refused ? "You could not be signed in" : signedOut.value ? "You are signed out" : "Sign in"}</h1>
+          <Skeleton rows={1} label="the ways to sign in" />
+        </>
+      ) : options.length > 0 ? (
+        <>
+          <h1 tabIndex={-1}>{refused ? "You could not be signed in" : signedOut.value ? "You are signed out" : "Sign in"}</h1>
+          {refused && (
+            <div role="alert">
+              <p class="t2">{toldOf(refused)}</p>
+              <p class="s12 t3 gap4">Whoever runs Muster here finds the reason in the log under {refused.replace(/[^a-z0-9_]/gi, "").slice(0, 40)}.</p>
+            </div>
+          )}
+          <Providers options={options} />
+          <details class="gap24">
+            <summary>Sign in with a link</summary>
+            {howTo}
+          </details>
+        </>
       ) : (
         <>
-          <h1 tabIndex={-1}>{signedOut.value ? "You are signed out" : "Sign in with a link"}</h1>
+          <h1 tabIndex={-1}>{refused ? "You could not be signed in" : signedOut.value ? "You are signed out" : "Sign in with a link"}</h1>
+          {refused && (
+            <div role="alert">
+              <p class="t2">{toldOf(refused)}</p>
+            </div>
+          )}
           <p class="t2">Open the sign-in link that Muster printed when it started.</p>
           {howTo}
         </>

@@ -15,6 +15,8 @@ export interface VerbFormProps<T> {
   /** POST unless said otherwise; a DELETE has no body and no answer */
   method?: "POST" | "DELETE";
   body?: () => Record<string, unknown>;
+  /** in place of the request: true when it was taken; the caller shows its own errors */
+  send?: () => Promise<boolean>;
   /** verb + object, as on the button */
   verb: string;
   /** why it cannot be sent now; shown at the left of the foot */
@@ -45,6 +47,12 @@ export function VerbForm<T>(props: VerbFormProps<T>) {
       kept.current = { text, key: newIdempotencyKey() };
     }
     try {
+      if (props.send) {
+        if (await props.send()) {
+          props.done(null as T);
+        }
+        return;
+      }
       const method = props.method ?? "POST";
       const answer = await request<T>(method, props.path, method === "POST" ? { body, idempotencyKey: kept.current.key } : {});
       props.done(answer.data as T);

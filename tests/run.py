@@ -267,6 +267,27 @@ def suite_soak():
     return Counts(skipped=1)
 
 
+def suite_sim():
+    """Random walks of fleets of up to 10,000 nodes, 10^6 steps a seed: no limit of repairs is exceeded."""
+    counts = Counts()
+    for seed in (int(os.environ.get("MUSTER_SIM_SEED", time.time_ns() % 2**31)), 1, 2, 3):
+        done = run(["build/tests/unit/test_repair_sim", "--jobs", "1"], capture_output=True, text=True,
+                   env={"MUSTER_SIM_STEPS": "1000000", "MUSTER_SIM_NODES": "10000", "MUSTER_SIM_SEED": str(seed)})
+        print(f"  seed {seed}: {'ok' if done.returncode == 0 else done.stderr[-2000:]}")
+        counts.add(Counts(passed=int(done.returncode == 0), failed=int(done.returncode != 0)))
+    return counts
+
+
+def suite_model():
+    """The model of lease, epoch and the agent's log, every interleaving, by spin."""
+    if run(["which", "spin"], capture_output=True).returncode:
+        print("  skipped: spin is not installed (apt-get install spin)")
+        return Counts(skipped=1)
+    done = run(["tests/model/check"], capture_output=True, text=True)
+    print(done.stdout[-3000:] + done.stderr[-2000:])
+    return Counts(passed=int(done.returncode == 0), failed=int(done.returncode != 0))
+
+
 def suite_tidy():
     """clang-tidy over every C file of ours, in the debug build's compile commands."""
     if run(["which", "clang-tidy-14"], capture_output=True).returncode:
@@ -347,6 +368,8 @@ SUITES = [
     ("fuzz-short", suite_fuzz_short, False, "every fuzz target, 20,000 inputs"),
     ("fuzz", suite_fuzz, False, "every fuzz target, 1,000,000 inputs"),
     ("tidy", suite_tidy, False, "clang-tidy"),
+    ("sim", suite_sim, False, "random walks of 10,000 nodes under the admission code, 10^6 steps a seed"),
+    ("model", suite_model, False, "spin over the model of lease, epoch and the agent's log"),
     ("soak", suite_soak, False, "hours in minutes: memory and descriptors stay flat"),
 ]
 

@@ -80,6 +80,34 @@ static bool read_rejected(struct json_reader *reader, struct answer *answer)
     return true;
 }
 
+static bool read_key(struct json_reader *reader, struct answer *answer)
+{
+    struct answer_key key = {.n = 0};
+    enum json_type type;
+    struct str name;
+
+    while ((type = json_next(reader, &name)) != JSON_END) {
+        bool good;
+
+        if (type == JSON_NUM && str_eq_c(name, "n")) {
+            good = json_get_i64(reader, &key.n);
+        } else if (type == JSON_STR && str_eq_c(name, "public_key")) {
+            good = read_text(reader, &key.public_key);
+        } else if (type == JSON_STR && str_eq_c(name, "signature")) {
+            good = read_text(reader, &key.signature);
+        } else {
+            good = type != JSON_ERROR && json_skip(reader);
+        }
+        if (!good) {
+            return false;
+        }
+    }
+    if (answer->key_count < ANSWER_KEYS_MAX) {
+        answer->keys[answer->key_count++] = key;
+    }
+    return true;
+}
+
 static bool read_list(struct json_reader *reader, struct answer *answer,
                       bool (*read)(struct json_reader *reader, struct answer *answer))
 {
@@ -107,6 +135,9 @@ static bool read_member(struct json_reader *reader, enum json_type type, struct 
     }
     if (type == JSON_ARR && str_eq_c(key, "rejected")) {
         return read_list(reader, answer, read_rejected);
+    }
+    if (type == JSON_ARR && str_eq_c(key, "command_keys")) {
+        return read_list(reader, answer, read_key);
     }
     return type != JSON_ERROR && json_skip(reader);
 }

@@ -9,6 +9,14 @@
 
 #define ANSWER_COMMANDS_MAX 16
 #define ANSWER_REJECTED_MAX 16
+#define ANSWER_KEYS_MAX 8
+
+/* A successor of the key that signs commands. */
+struct answer_key {
+    int64_t n;
+    struct str public_key;
+    struct str signature; /* by the one before */
+};
 
 struct answer {
     double interval_seconds; /* -1 = not said */
@@ -18,6 +26,8 @@ struct answer {
         struct buf payload; /* unescaped: the exact text that is signed */
         struct str signature;
     } commands[ANSWER_COMMANDS_MAX];
+    size_t key_count;
+    struct answer_key keys[ANSWER_KEYS_MAX];
     size_t rejected_count; /* all of them; the first few are kept */
     struct {
         int64_t stream;

@@ -92,6 +92,7 @@ static void send_report(struct agent *agent)
         .seq = sequence_next(&agent->sequence),
         .nonce = delivery->nonce,
         .ready = !old && watch_ready(agent),
+        .command_key = old ? 0 : agent->identity.command_key_n,
         .readings = old ? NULL : &agent->readings,
         .collectors = agent->collectors,
         .collector_count = old ? 0 : COLLECTORS,
@@ -200,6 +201,19 @@ static void log_rejected(const struct answer *answer)
     }
 }
 
+static void follow_key(struct agent *agent, const struct answer_key *key)
+{
+    char error[512];
+
+    if (identity_follow_key(agent->options.state_dir, &agent->identity, key->n, key->public_key,
+                            key->signature, error, sizeof(error))) {
+        log_info("the cluster's command key number %lld is trusted from now on",
+                 (long long)agent->identity.command_key_n);
+    } else if (error[0] != '\0') {
+        log_error("a command key was not taken: %s", error);
+    }
+}
+
 static void obey(struct agent *agent, const struct answer *answer, int64_t now_us)
 {
     struct delivery *delivery = &agent->delivery;
@@ -217,6 +231,10 @@ static void obey(struct agent *agent, const struct answer *answer, int64_t now_u
     for (size_t i = 0; i < answer->command_count && !delivery->in_flight_old; i++) {
         act_order(agent->act, buf_str(&answer->commands[i].payload), answer->commands[i].signature,
                   delivery->nonce, now_us);
+    }
+    /* After the orders: those are signed by the key that was the newest when this was asked. */
+    for (size_t i = 0; i < answer->key_count; i++) {
+        follow_key(agent, &answer->keys[i]);
     }
 }
 

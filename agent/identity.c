@@ -78,6 +78,9 @@ static bool read_members(struct str json, struct identity *identity)
     struct str key;
     size_t len;
 
+    if (!json_path_i64(json, "command_key", &identity->command_key_n)) {
+        identity->command_key_n = 1;
+    }
     return read_uuid(json, "node_id", identity->node_id) &&
            read_uuid(json, "cluster_id", identity->cluster_id) &&
            read_uuid(json, "org_id", identity->org_id) &&
@@ -154,8 +157,48 @@ static void write_members(const struct identity *identity, struct buf *out)
     enc_i64(&enc, identity->generation);
     enc_key(&enc, "command_public_key");
     enc_cstr(&enc, key);
+    enc_key(&enc, "command_key");
+    enc_i64(&enc, identity->command_key_n);
     enc_obj_end(&enc);
     buf_add_char(out, '\n');
+}
+
+bool identity_follow_key(const char *state_dir, struct identity *identity, int64_t n,
+                         struct str public_key, struct str signature, char *error, size_t error_cap)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    struct identity next = *identity;
+    uint8_t bytes[ED25519_SIGNATURE_LEN];
+    char path[PATH_MAX];
+    size_t key_len;
+    size_t len;
+
+    error[0] = '\0';
+    if (n <= identity->command_key_n) {
+        return false;
+    }
+    buf_printf(&text, "muster-command-key\n%s\n%lld\n%.*s", identity->cluster_id, (long long)n,
+               STR_FMT(public_key));
+    if (n != identity->command_key_n + 1 ||
+        !crypto_unb64(public_key, next.command_key, sizeof(next.command_key), &key_len) ||
+        key_len != sizeof(next.command_key) ||
+        !crypto_unb64(signature, bytes, sizeof(bytes), &len) || len != sizeof(bytes) ||
+        !ed25519_verify(identity->command_key, buf_str(&text), bytes)) {
+        (void)snprintf(error, error_cap,
+                       "number %lld is not signed by number %lld, the present one", (long long)n,
+                       (long long)identity->command_key_n);
+        return false;
+    }
+    next.command_key_n = n;
+    buf_clear(&text);
+    write_members(&next, &text);
+    state_path(state_dir, "node", path);
+    int failed = file_write_durable(path, buf_str(&text), 0600);
+    if (failed != 0) {
+        return refuse(error, error_cap, path, strerrordesc_np(failed));
+    }
+    *identity = next;
+    return true;
 }
 
 bool identity_enrolled(const char *state_dir, struct str body, struct identity *identity,

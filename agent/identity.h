@@ -16,6 +16,7 @@ struct identity {
     char org_id[UUID_TEXT_LEN + 1];
     int64_t generation;
     uint8_t command_key[ED25519_PUBLIC_LEN]; /* signs the commands of the cluster */
+    int64_t command_key_n;                   /* its number in the cluster's chain; 1 = the first */
 };
 
 /*
@@ -30,6 +31,14 @@ bool identity_load(const char *state_dir, struct identity *ret_identity, char *e
  * the key last. */
 bool identity_enrolled(const char *state_dir, struct str body, struct identity *identity,
                        char *error, size_t error_cap) MUST_CHECK;
+/*
+ * Takes the next key of the chain that signs commands (texts in base64url): only number
+ * command_key_n + 1, signed by the present one; it is kept on disk first. False: error is empty for
+ * an older one, which is nothing new, else a sentence.
+ */
+bool identity_follow_key(const char *state_dir, struct identity *identity, int64_t n,
+                         struct str public_key, struct str signature, char *error,
+                         size_t error_cap) MUST_CHECK;
 void identity_free(struct identity *identity);
 
 #endif

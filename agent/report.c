@@ -165,6 +165,10 @@ void report_write(const struct report *report, struct buf *out, size_t ret_count
     enc_cstr(&enc, report->nonce);
     enc_key(&enc, "ready");
     enc_bool(&enc, report->ready);
+    if (report->command_key > 0) {
+        enc_key(&enc, "command_key");
+        enc_i64(&enc, report->command_key);
+    }
     if (report->readings != NULL) {
         add_metrics(&enc, report->readings);
         add_gpus(&enc, report->readings);

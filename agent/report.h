@@ -17,6 +17,7 @@ struct report {
     uint64_t seq;
     const char *nonce;
     bool ready;
+    int64_t command_key;             /* number of the newest that is trusted; 0 = not said */
     const struct readings *readings; /* NULL = none: events of an older boot only */
     struct collector *const *collectors;
     size_t collector_count;

@@ -37,3 +37,43 @@ GRANT SELECT, DELETE ON device_code TO muster_loop;
 
 ALTER TABLE session
   ADD COLUMN client text NOT NULL DEFAULT '';            -- the program that it was given to; '' = a browser
+
+-- ---------------------------------------------------------------- keys that sign a cluster's commands
+-- A chain: each successor is signed by the one before, so that an agent believes it however late it hears of it. The private halves are
+-- files of the servers. The first key has a row from the first rotation on.
+CREATE TABLE command_key (
+  org_id     uuid NOT NULL,
+  cluster_id uuid NOT NULL,
+  n          integer NOT NULL CHECK (n >= 1),
+  public_key bytea NOT NULL CHECK (length(public_key) = 32),
+  signature  bytea CHECK (length(signature) = 64),      -- by key n - 1; NULL of the first
+  created_at timestamptz NOT NULL DEFAULT now(),
+  retired_at timestamptz,                               -- signs no more; its file is gone
+  PRIMARY KEY (org_id, cluster_id, n),
+  FOREIGN KEY (org_id, cluster_id) REFERENCES cluster (org_id, id) ON DELETE CASCADE,
+  CHECK ((n = 1) = (signature IS NULL))
+);
+-- Nodes whose agent has not said yet that it trusts the newest key.
+CREATE TABLE command_key_due (
+  org_id     uuid NOT NULL,
+  node_id    uuid NOT NULL,
+  PRIMARY KEY (org_id, node_id),
+  FOREIGN KEY (org_id, node_id) REFERENCES node (org_id, id) ON DELETE CASCADE
+);
+ALTER TABLE cluster ADD COLUMN command_key_n integer NOT NULL DEFAULT 1;   -- which one command_public_key is
+ALTER TABLE node ADD COLUMN command_key_n integer NOT NULL DEFAULT 1;      -- the newest that its agent trusts; signs its commands
+
+DO $$
+DECLARE t text;
+BEGIN
+  FOREACH t IN ARRAY ARRAY['command_key', 'command_key_due'] LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
+    EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
+    EXECUTE format('CREATE POLICY owner_all ON %I TO muster_owner USING (true) WITH CHECK (true)', t);
+    EXECUTE format('CREATE POLICY tenant ON %I TO muster_app, muster_loop USING (org_id = nullif(current_setting(''muster.org'', true), '''')::uuid)
+                    WITH CHECK (org_id = nullif(current_setting(''muster.org'', true), '''')::uuid)', t);
+  END LOOP;
+END $$;
+CREATE POLICY due ON command_key_due FOR SELECT TO muster_loop USING (true);
+GRANT SELECT, INSERT, UPDATE ON command_key TO muster_app, muster_loop;
+GRANT SELECT, INSERT, DELETE ON command_key_due TO muster_app, muster_loop;

@@ -329,6 +329,7 @@ CREATE TABLE muster.cluster (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
+    command_key_n integer DEFAULT 1 NOT NULL,
     CONSTRAINT cluster_begin_within_seconds_check CHECK (((begin_within_seconds >= 1) AND (begin_within_seconds <= 86400))),
     CONSTRAINT cluster_billing_currency_check CHECK ((billing_currency ~ '^[A-Z]{3}$'::text)),
     CONSTRAINT cluster_billing_rate_check CHECK ((billing_rate >= (0)::numeric)),
@@ -462,6 +463,37 @@ CREATE TABLE muster.command (
 ALTER TABLE ONLY muster.command FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.command OWNER TO muster_owner;
+
+-- Name: command_key; Type: TABLE
+
+CREATE TABLE muster.command_key (
+    org_id uuid NOT NULL,
+    cluster_id uuid NOT NULL,
+    n integer NOT NULL,
+    public_key bytea NOT NULL,
+    signature bytea,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    retired_at timestamp with time zone,
+    CONSTRAINT command_key_check CHECK (((n = 1) = (signature IS NULL))),
+    CONSTRAINT command_key_n_check CHECK ((n >= 1)),
+    CONSTRAINT command_key_public_key_check CHECK ((length(public_key) = 32)),
+    CONSTRAINT command_key_signature_check CHECK ((length(signature) = 64))
+);
+
+ALTER TABLE ONLY muster.command_key FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.command_key OWNER TO muster_owner;
+
+-- Name: command_key_due; Type: TABLE
+
+CREATE TABLE muster.command_key_due (
+    org_id uuid NOT NULL,
+    node_id uuid NOT NULL
+);
+
+ALTER TABLE ONLY muster.command_key_due FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.command_key_due OWNER TO muster_owner;
 
 -- Name: device; Type: TABLE
 
@@ -760,6 +792,7 @@ CREATE TABLE muster.node (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
     key_stopped_at timestamp with time zone,
+    command_key_n integer DEFAULT 1 NOT NULL,
     role text DEFAULT ''::text NOT NULL,
     CONSTRAINT node_gpus_expected_check CHECK (((gpus_expected >= 0) AND (gpus_expected <= 64))),
     CONSTRAINT node_leaf_check CHECK ((length(leaf) <= 63)),
@@ -1235,6 +1268,16 @@ ALTER TABLE ONLY muster.cluster_scheduler
 ALTER TABLE ONLY muster.collector
     ADD CONSTRAINT collector_pkey PRIMARY KEY (org_id, node_id, name);
 
+-- Name: command_key_due command_key_due_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.command_key_due
+    ADD CONSTRAINT command_key_due_pkey PRIMARY KEY (org_id, node_id);
+
+-- Name: command_key command_key_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.command_key
+    ADD CONSTRAINT command_key_pkey PRIMARY KEY (org_id, cluster_id, n);
+
 -- Name: command command_org_id_node_id_epoch_generation_epoch_n_key; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.command
@@ -1686,6 +1729,16 @@ ALTER TABLE ONLY muster.cluster_scheduler
 ALTER TABLE ONLY muster.collector
     ADD CONSTRAINT collector_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id) ON DELETE CASCADE;
 
+-- Name: command_key_due command_key_due_org_id_node_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.command_key_due
+    ADD CONSTRAINT command_key_due_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id) ON DELETE CASCADE;
+
+-- Name: command_key command_key_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.command_key
+    ADD CONSTRAINT command_key_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id) ON DELETE CASCADE;
+
 -- Name: command command_org_id_node_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.command
@@ -1916,6 +1969,14 @@ ALTER TABLE muster.collector ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.command ENABLE ROW LEVEL SECURITY;
 
+-- Name: command_key; Type: ROW SECURITY
+
+ALTER TABLE muster.command_key ENABLE ROW LEVEL SECURITY;
+
+-- Name: command_key_due; Type: ROW SECURITY
+
+ALTER TABLE muster.command_key_due ENABLE ROW LEVEL SECURITY;
+
 -- Name: device; Type: ROW SECURITY
 
 ALTER TABLE muster.device ENABLE ROW LEVEL SECURITY;
@@ -1927,6 +1988,10 @@ CREATE POLICY due ON muster.agent_token FOR SELECT TO muster_loop USING (true);
 -- Name: command due; Type: POLICY
 
 CREATE POLICY due ON muster.command FOR SELECT TO muster_loop USING (true);
+
+-- Name: command_key_due due; Type: POLICY
+
+CREATE POLICY due ON muster.command_key_due FOR SELECT TO muster_loop USING (true);
 
 -- Name: idempotency due; Type: POLICY
 
@@ -2083,6 +2148,14 @@ CREATE POLICY owner_all ON muster.collector TO muster_owner USING (true) WITH CH
 -- Name: command owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.command TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: command_key owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.command_key TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: command_key_due owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.command_key_due TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: device owner_all; Type: POLICY
 
@@ -2398,6 +2471,14 @@ CREATE POLICY tenant ON muster.collector TO muster_app, muster_loop USING ((org_
 
 CREATE POLICY tenant ON muster.command TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
+-- Name: command_key tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.command_key TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: command_key_due tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.command_key_due TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
 -- Name: device tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.device TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
@@ -2616,6 +2697,16 @@ GRANT SELECT,INSERT,UPDATE ON TABLE muster.collector TO muster_loop;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.command TO muster_app;
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.command TO muster_loop;
+
+-- Name: TABLE command_key; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.command_key TO muster_app;
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.command_key TO muster_loop;
+
+-- Name: TABLE command_key_due; Type: ACL
+
+GRANT SELECT,INSERT,DELETE ON TABLE muster.command_key_due TO muster_app;
+GRANT SELECT,INSERT,DELETE ON TABLE muster.command_key_due TO muster_loop;
 
 -- Name: TABLE device; Type: ACL
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -24,7 +25,7 @@ struct keys {
     char *dir;
     uint8_t server[KEY_LEN];
     pthread_mutex_t lock; /* of clusters */
-    struct map *clusters; /* cluster id -> struct ed25519 */
+    struct map *clusters; /* name of the file -> struct ed25519 */
 };
 
 static bool path_of(const struct keys *keys, const char *name, char path[PATH_MAX])
@@ -106,14 +107,21 @@ void keys_close(struct keys *keys)
     free(keys);
 }
 
-static struct ed25519 *load_cluster_key(const struct keys *keys, const struct uuid *cluster,
-                                        bool create)
+/* The first key's name has no number. */
+static void name_of(const struct uuid *cluster, int64_t n, char *name, size_t cap)
 {
     char id[UUID_TEXT_LEN + 1];
-    char name[UUID_TEXT_LEN + 16];
-    uint8_t seed[KEY_LEN];
     uuid_format(cluster, id);
-    (void)snprintf(name, sizeof name, "%s.ed25519", id);
+    if (n <= 1) {
+        (void)snprintf(name, cap, "%s.ed25519", id);
+    } else {
+        (void)snprintf(name, cap, "%s.%lld.ed25519", id, (long long)n);
+    }
+}
+
+static struct ed25519 *load_cluster_key(const struct keys *keys, const char *name, bool create)
+{
+    uint8_t seed[KEY_LEN];
     int failed = load_key(keys, name, create, seed);
     struct ed25519 *key = failed == 0 ? ed25519_import(seed) : NULL;
     explicit_bzero(seed, sizeof seed);
@@ -125,24 +133,26 @@ static struct ed25519 *load_cluster_key(const struct keys *keys, const struct uu
 }
 
 /* With keys->lock held; the key stays in the map. */
-static struct ed25519 *find_cluster_key(struct keys *keys, const struct uuid *cluster, bool create)
+static struct ed25519 *find_cluster_key(struct keys *keys, const struct uuid *cluster, int64_t n,
+                                        bool create)
 {
-    struct str id = {(const char *)cluster->bytes, sizeof cluster->bytes};
-    struct ed25519 *key = map_get(keys->clusters, id);
+    char name[UUID_TEXT_LEN + 40];
+    name_of(cluster, n, name, sizeof name);
+    struct ed25519 *key = map_get(keys->clusters, str_of(name));
     if (key == NULL) {
-        key = load_cluster_key(keys, cluster, create);
+        key = load_cluster_key(keys, name, create);
         if (key != NULL) {
-            map_put(keys->clusters, id, key);
+            map_put(keys->clusters, str_of(name), key);
         }
     }
     return key;
 }
 
-bool keys_cluster_public(struct keys *keys, const struct uuid *cluster, bool create,
+bool keys_cluster_public(struct keys *keys, const struct uuid *cluster, int64_t n, bool create,
                          uint8_t ret_public[ED25519_PUBLIC_LEN])
 {
     pthread_mutex_lock(&keys->lock);
-    struct ed25519 *key = find_cluster_key(keys, cluster, create);
+    struct ed25519 *key = find_cluster_key(keys, cluster, n, create);
     if (key != NULL) {
         ed25519_public(key, ret_public);
     }
@@ -150,16 +160,29 @@ bool keys_cluster_public(struct keys *keys, const struct uuid *cluster, bool cre
     return key != NULL;
 }
 
-bool keys_cluster_sign(struct keys *keys, const struct uuid *cluster, struct str data,
+bool keys_cluster_sign(struct keys *keys, const struct uuid *cluster, int64_t n, struct str data,
                        uint8_t signature[ED25519_SIGNATURE_LEN])
 {
     pthread_mutex_lock(&keys->lock);
-    struct ed25519 *key = find_cluster_key(keys, cluster, false);
+    struct ed25519 *key = find_cluster_key(keys, cluster, n, false);
     if (key != NULL) {
         ed25519_sign(key, data, signature);
     }
     pthread_mutex_unlock(&keys->lock);
     return key != NULL;
+}
+
+void keys_cluster_retire(struct keys *keys, const struct uuid *cluster, int64_t n)
+{
+    char name[UUID_TEXT_LEN + 40];
+    char path[PATH_MAX];
+    name_of(cluster, n, name, sizeof name);
+    pthread_mutex_lock(&keys->lock);
+    (void)map_remove(keys->clusters, str_of(name));
+    pthread_mutex_unlock(&keys->lock);
+    if (path_of(keys, name, path) && unlink(path) != 0 && errno != ENOENT) {
+        log_error("keys_dir: %s cannot be removed: %s", path, strerror(errno));
+    }
 }
 
 /* ------------------------------------------------------------------------------- nonces */

@@ -11,7 +11,8 @@
 
 /*
  * keys_dir holds `server.key` (32 random bytes: seals nonces) and `<cluster id>.ed25519` (the 32
- * byte seed that signs the cluster's commands), all 0600. Any thread may use a struct keys.
+ * byte seed that signs the cluster's commands; its successors are `<cluster id>.2.ed25519` and so
+ * on), all 0600. Any thread may use a struct keys.
  */
 struct keys;
 
@@ -20,15 +21,18 @@ struct keys *keys_open(const char *dir, char *error, size_t error_cap);
 void keys_close(struct keys *keys); /* NULL is fine */
 
 /*
- * The public half of a cluster's key. With `create` the key is made when there is no file; of two
- * replicas that do so at once both get the same. False (with the reason in the log) when there is
- * none or the file cannot be used.
+ * The public half of a cluster's key number n (the first is 1). With `create` the key is made when
+ * there is no file; of two replicas that do so at once both get the same. False (with the reason in
+ * the log) when there is none or the file cannot be used.
  */
-bool keys_cluster_public(struct keys *keys, const struct uuid *cluster, bool create,
+bool keys_cluster_public(struct keys *keys, const struct uuid *cluster, int64_t n, bool create,
                          uint8_t ret_public[ED25519_PUBLIC_LEN]) MUST_CHECK;
-/* Signs with the cluster's key; false when there is none. */
-bool keys_cluster_sign(struct keys *keys, const struct uuid *cluster, struct str data,
+/* Signs with the cluster's key number n; false when there is none. */
+bool keys_cluster_sign(struct keys *keys, const struct uuid *cluster, int64_t n, struct str data,
                        uint8_t signature[ED25519_SIGNATURE_LEN]) MUST_CHECK;
+
+/* Forgets a key that signs no more, and removes its file. */
+void keys_cluster_retire(struct keys *keys, const struct uuid *cluster, int64_t n);
 
 /*
  * A nonce that needs no memory: 8 bytes of time, 8 random ones, 16 of an HMAC over both and the

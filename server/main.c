@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "db/db.h"
 #include "server/audit_command.h"
+#include "server/command_key.h"
 #include "server/config.h"
 #include "server/init.h"
 #include "server/key_command.h"
@@ -40,6 +41,11 @@ static const char usage[] =
     "                                     check the audit logs; names the first bad row\n"
     "  musterd audit head [--org NAME]    print the signed heads of the audit logs, to keep "
     "elsewhere\n"
+    "  musterd key list [--cluster C]     print the keys that sign the clusters' commands\n"
+    "  musterd key rotate --cluster C [--finish]\n"
+    "                                     give a cluster's command key a successor; --finish: "
+    "retire the\n"
+    "                                     former one now\n"
     "  musterd key rotate-master          a new master.key for the secrets in the database, while "
     "servers\n"
     "                                     serve; once more when it was cut off\n"
@@ -252,15 +258,26 @@ static int run_audit(int argc, char **argv)
 
 static int run_key(int argc, char **argv)
 {
-    if (argc == 0 || strcmp(argv[0], "rotate-master") != 0) {
-        return refuse("key takes rotate-master; see musterd help");
+    const char *cluster = take_option(&argc, argv, "--cluster");
+    bool finish = take_flag(&argc, argv, "--finish");
+    const char *verb = argc > 0 ? argv[0] : "";
+    bool list = strcmp(verb, "list") == 0;
+    bool rotate = strcmp(verb, "rotate") == 0;
+    if ((!list && !rotate && strcmp(verb, "rotate-master") != 0) || (finish && !rotate)) {
+        return refuse("key takes list, rotate or rotate-master; see musterd help");
+    }
+    if (rotate && (cluster == NULL || cluster[0] == '\0')) {
+        return refuse("key rotate needs --cluster NAME or its id");
     }
     int failed = set_up(argc - 1, argv + 1);
     if (failed != 0) {
         return failed;
     }
     serve_setup_database();
-    return key_rotate_master() ? 0 : 1;
+    bool good = list     ? command_key_print(cluster)
+                : rotate ? command_key_rotate(cluster, finish)
+                         : key_rotate_master();
+    return good ? 0 : 1;
 }
 
 static int run_check_config(int argc, char **argv)

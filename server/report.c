@@ -287,6 +287,12 @@ static bool read_sent_at(struct report_reader *reader, enum json_type type)
     return skip_value(reader, type);
 }
 
+static bool read_command_key(struct report_reader *reader, enum json_type type)
+{
+    (void)report_number(reader, type, 1, INT32_MAX, &reader->report->command_key);
+    return skip_value(reader, type);
+}
+
 static const struct {
     const char *name;
     bool (*read)(struct report_reader *reader, enum json_type type);
@@ -296,6 +302,7 @@ static const struct {
     {"sent_at", read_sent_at},
     {"nonce", read_nonce},
     {"ready", read_ready},
+    {"command_key", read_command_key},
     {"metrics", read_metrics},
     {"gpus", read_gpus},
     {"streams", report_read_streams},

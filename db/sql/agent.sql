@@ -2,7 +2,7 @@
 
 -- The public half of the key that signs this cluster's commands; NULL before the first node joined.
 -- name: agent_cluster_key
-SELECT c.command_public_key FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid;
+SELECT c.command_public_key, c.command_key_n FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid;
 
 -- Joining. $2 join token, $3 host name, $4 public key, $5 SHA-256 of the access token, $6 its life in seconds, $7 id for a new
 -- node, $8 command key for a cluster that has none, $9 report interval, $10 serial, $11 address, $12 request id.
@@ -35,13 +35,14 @@ WITH tok AS MATERIALIZED (
   UPDATE cluster c SET next_slot = c.next_slot + CASE WHEN v.word = 'new' THEN 1 ELSE 0 END,
          command_public_key = coalesce(c.command_public_key, $8::bytea)
     FROM verdict v WHERE c.org_id = $1 AND c.id = v.cluster_id AND v.word IN ('new', 'take_over', 'same')
-  RETURNING c.id, c.next_slot - 1 AS slot, c.command_public_key
+  RETURNING c.id, c.next_slot - 1 AS slot, c.command_public_key, c.command_key_n
 ), made AS (
-  INSERT INTO node (org_id, id, cluster_id, name, slot, host_serial, key_generation, interval_seconds, joined_at)
-  SELECT $1, $7::uuid, cl.id, $3::text, cl.slot, coalesce($10::text, ''), 1, $9::integer, now() FROM cl JOIN verdict v ON v.word = 'new'
+  INSERT INTO node (org_id, id, cluster_id, name, slot, host_serial, key_generation, command_key_n, interval_seconds, joined_at)
+  SELECT $1, $7::uuid, cl.id, $3::text, cl.slot, coalesce($10::text, ''), 1, cl.command_key_n, $9::integer, now() FROM cl JOIN verdict v ON v.word = 'new'
   RETURNING id, key_generation
 ), took AS (
   UPDATE node n SET key_generation = n.key_generation + 1, joined_at = now(), interval_seconds = $9::integer, key_stopped_at = NULL,
+         command_key_n = cl.command_key_n,
          host_serial = coalesce($10::text, n.host_serial)
     FROM verdict v JOIN cl ON cl.id = v.cluster_id WHERE n.org_id = $1 AND n.id = v.node_id AND v.word = 'take_over'
   RETURNING n.id, n.key_generation
@@ -73,7 +74,7 @@ WITH tok AS MATERIALIZED (
 )
 SELECT CASE WHEN v.word IN ('new', 'take_over', 'same') THEN 201 WHEN v.word IN ('bound', 'elsewhere') THEN 403 WHEN v.word = 'taken' THEN 409
             ELSE 401 END AS status,
-       v.word, nd.id AS node_id, v.cluster_id, nd.key_generation AS generation, cl.command_public_key, nd.joined
+       v.word, nd.id AS node_id, v.cluster_id, nd.key_generation AS generation, cl.command_public_key, cl.command_key_n, nd.joined
   FROM verdict v LEFT JOIN nd ON true LEFT JOIN cl ON true;
 
 -- A further access token for a live key. $2 node, $3 generation, $4 hash, $5 life in seconds. No row: the key is gone.
@@ -156,28 +157,46 @@ WITH cur AS MATERIALIZED (
 SELECT CASE WHEN EXISTS (SELECT FROM cur) THEN 200 ELSE 404 END AS status, (SELECT count(*) FROM results) AS results,
        (SELECT count(*) FROM told) AS events;
 
--- What a node's report takes along. It stays `sent` and goes out with each report until there is a result: the answer may get lost,
--- and the agent acts once on an id however often it comes. A demo org's commands are for simulated nodes only.
+-- What a node's report takes along. A command stays `sent` and goes out with each report until there is a result: the answer may get lost,
+-- and the agent acts once on an id however often it comes. A demo org's commands are for simulated nodes only. $3 the number of the
+-- newest command key that the agent trusts, NULL = it does not say. One row at least: the chain from that key on, where it is not the
+-- newest, and then a command a row. `knows` = it has just said that it trusts the newest.
 -- name: agent_commands
-WITH due AS MATERIALIZED (
+WITH nd AS MATERIALIZED (
+  SELECT n.id, n.cluster_id, n.command_key_n AS was, least(coalesce($3::integer, n.command_key_n), c.command_key_n) AS key_n,
+         c.command_key_n AS newest, c.command_public_key
+    FROM node n JOIN cluster c ON c.org_id = $1 AND c.id = n.cluster_id WHERE n.org_id = $1 AND n.id = $2::uuid
+), told AS (
+  UPDATE node n SET command_key_n = nd.key_n FROM nd WHERE n.org_id = $1 AND n.id = nd.id AND nd.key_n <> nd.was
+), knows AS (
+  DELETE FROM command_key_due d USING nd WHERE d.org_id = $1 AND d.node_id = nd.id AND nd.key_n = nd.newest AND $3 IS NOT NULL RETURNING d.node_id
+), due AS MATERIALIZED (
   SELECT c.id, c.repair_id, c.epoch_generation, c.epoch_n, c.action, c.args, c.boot_id, c.state
-    FROM command c JOIN org o ON o.id = c.org_id LEFT JOIN repair r ON r.org_id = $1 AND r.id = c.repair_id
-   WHERE c.org_id = $1 AND c.node_id = $2::uuid AND c.state IN ('ready', 'sent') AND c.deadline_at > now() AND {{repair_stop}} IS NULL
+    FROM command c JOIN org o ON o.id = c.org_id
+   WHERE c.org_id = $1 AND c.node_id = $2::uuid AND c.state IN ('ready', 'sent') AND c.deadline_at > now()
      AND (NOT o.demo OR c.args -> 'simulated' = 'true'::jsonb)
    ORDER BY c.epoch_generation, c.epoch_n LIMIT 4 FOR NO KEY UPDATE OF c
 ), sent AS (
   UPDATE command c SET state = 'sent', sent_at = now() FROM due WHERE c.org_id = $1 AND c.id = due.id AND due.state = 'ready'
 )
-SELECT d.id, d.epoch_generation, d.epoch_n, d.action, d.args::text AS args, d.boot_id, r.no AS repair_no, cl.command_public_key
-  FROM due d JOIN node n ON n.org_id = $1 AND n.id = $2::uuid JOIN cluster cl ON cl.org_id = $1 AND cl.id = n.cluster_id
-  LEFT JOIN repair r ON r.org_id = $1 AND r.id = d.repair_id
+SELECT d.id, d.epoch_generation, d.epoch_n, d.action, d.args::text AS args, d.boot_id, r.no AS repair_no, nd.key_n,
+       CASE WHEN nd.key_n = nd.newest THEN nd.command_public_key
+            ELSE (SELECT k.public_key FROM command_key k WHERE k.org_id = $1 AND k.cluster_id = nd.cluster_id AND k.n = nd.key_n)
+             END AS command_public_key,
+       CASE WHEN nd.key_n < nd.newest THEN (
+         SELECT string_agg(json_build_object('n', k.n, 'public_key', translate(encode(k.public_key, 'base64'), '+/=' || chr(10), '-_'),
+                                             'signature', translate(encode(k.signature, 'base64'), '+/=' || chr(10), '-_'))::text, ',' ORDER BY k.n)
+           FROM command_key k WHERE k.org_id = $1 AND k.cluster_id = nd.cluster_id AND k.n > nd.key_n AND k.n <= nd.key_n + 8) END AS chain,
+       EXISTS (SELECT FROM knows) AS knows
+  FROM nd LEFT JOIN due d ON true LEFT JOIN repair r ON r.org_id = $1 AND r.id = d.repair_id
  ORDER BY d.epoch_generation, d.epoch_n;
 
--- The nodes that have commands to fetch, of all orgs: bounds what the table in memory holds.
+-- The nodes that have commands to fetch or a key to learn, of all orgs: bounds what the table in memory holds.
 -- name: agent_commands_waiting
 -- role: loop
 -- scope: global
-SELECT DISTINCT c.node_id FROM command c WHERE c.state IN ('ready', 'sent') AND c.deadline_at > now() LIMIT 100000;
+SELECT c.node_id FROM command c WHERE c.state IN ('ready', 'sent') AND c.deadline_at > now()
+UNION SELECT d.node_id FROM command_key_due d LIMIT 100000;
 
 -- After a start with another report interval: silence is counted in intervals of the node.
 -- name: agent_interval_set

@@ -132,6 +132,8 @@ static enum err reply_enrolled(struct enrolment *enrolment, const struct db_rows
     enc_key(&enc, "generation");
     enc_i64(&enc, db_i64(rows, 0, db_rows_col(rows, "generation")));
     encode_base64(&enc, "command_public_key", command_key, sizeof command_key);
+    enc_key(&enc, "command_key");
+    enc_i64(&enc, db_i64(rows, 0, db_rows_col(rows, "command_key_n")));
     enc_key(&enc, "access_token");
     enc_cstr(&enc, enrolment->access_token);
     enc_key(&enc, "expires_in_seconds");
@@ -245,7 +247,9 @@ static enum err on_cluster_key(struct request *rq, const struct db_rows *rows)
     }
     bool is_first = db_is_null(rows, 0, 0);
     enrolment->has_command_key =
-        keys_cluster_public(agents_keys(), &enrolment->cluster, is_first, enrolment->command_key);
+        keys_cluster_public(agents_keys(), &enrolment->cluster,
+                            is_first ? 1 : db_i64(rows, 0, db_rows_col(rows, "command_key_n")),
+                            is_first, enrolment->command_key);
     if (is_first && !enrolment->has_command_key) {
         return fail_log(rq, ERR_INTERNAL, "the cluster's command key could not be made");
     }

@@ -71,8 +71,8 @@ static size_t count_accepted(const struct exchange_of_report *ex)
     return accepted;
 }
 
-/* `commands` is the JSON array's inside, "" for none. */
-static enum err answer(struct exchange_of_report *ex, struct str commands)
+/* `commands` and `keys` are the JSON arrays' insides, "" for none. */
+static enum err answer(struct exchange_of_report *ex, struct str commands, struct str keys)
 {
     struct request *rq = ex->rq;
     struct str rejects = {0};
@@ -85,12 +85,13 @@ static enum err answer(struct exchange_of_report *ex, struct str commands)
         rejects = buf_str(&text);
     }
     bool reconnect = request_stopping(rq) || agents_reconnect_due();
-    const char *body =
-        arena_printf(rq->arena,
-                     "{\"interval_seconds\":%.1f,\"accepted\":%zu,\"rejected\":[%.*s],"
-                     "\"reconnect\":%s,\"commands\":[%.*s]}",
-                     agents_next_interval(), accepted, STR_FMT(rejects),
-                     reconnect ? "true" : "false", STR_FMT(commands));
+    const char *body = arena_printf(
+        rq->arena,
+        "{\"interval_seconds\":%.1f,\"accepted\":%zu,\"rejected\":[%.*s],"
+        "\"reconnect\":%s,\"commands\":[%.*s]%s%.*s%s}",
+        agents_next_interval(), accepted, STR_FMT(rejects), reconnect ? "true" : "false",
+        STR_FMT(commands), keys.len > 0 ? ",\"command_keys\":[" : "", STR_FMT(keys),
+        keys.len > 0 ? "]" : "");
     reply_json(rq, 200, str_of(body));
     return ERR_NONE;
 }
@@ -113,6 +114,7 @@ static void encode_command(struct enc *enc, const struct exchange_of_report *ex,
         .nonce = ex->report.nonce,
         .repair_no = db_i64(rows, row, db_rows_col(rows, "repair_no")),
     };
+    int64_t n = db_i64(rows, row, db_rows_col(rows, "key_n"));
     uint8_t trusted[ED25519_PUBLIC_LEN];
     uint8_t ours[ED25519_PUBLIC_LEN];
     uint8_t signature[ED25519_SIGNATURE_LEN];
@@ -123,9 +125,9 @@ static void encode_command(struct enc *enc, const struct exchange_of_report *ex,
         return;
     }
     command_payload(&order, &payload);
-    if (!keys_cluster_public(agents_keys(), &order.cluster, false, ours) || len != sizeof trusted ||
-        !crypto_equal(trusted, ours, sizeof ours) ||
-        !keys_cluster_sign(agents_keys(), &order.cluster, buf_str(&payload), signature)) {
+    if (!keys_cluster_public(agents_keys(), &order.cluster, n, false, ours) ||
+        len != sizeof trusted || !crypto_equal(trusted, ours, sizeof ours) ||
+        !keys_cluster_sign(agents_keys(), &order.cluster, n, buf_str(&payload), signature)) {
         log_error("a command waits because keys_dir does not hold the key that the cluster's "
                   "agents trust");
         return;
@@ -140,6 +142,18 @@ static void encode_command(struct enc *enc, const struct exchange_of_report *ex,
     enc_obj_end(enc);
 }
 
+/* What is retired signs no more: its file goes from keys_dir. */
+static enum err on_retired(struct request *rq, const struct db_rows *rows)
+{
+    for (int row = 0; row < db_rows_count(rows); row++) {
+        keys_cluster_retire(agents_keys(), &rq->caller.cluster_id, db_i64(rows, row, 0));
+    }
+    if (db_rows_count(rows) > 0) {
+        follow_poke(loop_follow(rq->loop));
+    }
+    return ERR_NONE; /* the answer stands since the statement before */
+}
+
 static enum err on_commands(struct request *rq, const struct db_rows *rows)
 {
     struct exchange_of_report *ex = find_exchange(rq);
@@ -149,7 +163,28 @@ static enum err on_commands(struct request *rq, const struct db_rows *rows)
     for (int row = 0; row < db_rows_count(rows); row++) {
         encode_command(&enc, ex, rows, row);
     }
-    return answer(ex, buf_str(&text));
+    if (db_rows_count(rows) == 0) {
+        return answer(ex, buf_str(&text), (struct str){0});
+    }
+    enum err err = answer(ex, buf_str(&text), db_text(rows, 0, db_rows_col(rows, "chain")));
+    if (err != ERR_NONE || !db_bool(rows, 0, db_rows_col(rows, "knows"))) {
+        return err;
+    }
+    /* In a statement of its own: the last two nodes may have said so at once, and each sees the
+     * other only then. */
+    struct db_args args = {0};
+    db_arg_uuid(&args, rq->arena, &rq->caller.cluster_id);
+    db_arg_bool(&args, false);
+    return request_query(rq, SQL_COMMAND_KEY_RETIRE, true, &args, on_retired);
+}
+
+static void add_optional(struct db_args *args, struct arena *arena, int64_t value)
+{
+    if (value < 0) {
+        db_arg(args, NULL);
+    } else {
+        db_arg_i64(args, arena, value);
+    }
 }
 
 /* Without a nonce the agent would refuse them: they wait for a report that has one. */
@@ -157,10 +192,11 @@ static enum err take_commands(struct exchange_of_report *ex)
 {
     struct request *rq = ex->rq;
     if (ex->report.nonce.len == 0 || !commands_wait_for(agents_commands(), &rq->caller.node_id)) {
-        return answer(ex, (struct str){0});
+        return answer(ex, (struct str){0}, (struct str){0});
     }
     struct db_args args = {0};
     db_arg_uuid(&args, rq->arena, &rq->caller.node_id);
+    add_optional(&args, rq->arena, ex->report.command_key > 0 ? ex->report.command_key : -1);
     return request_query(rq, SQL_AGENT_COMMANDS, true, &args, on_commands);
 }
 
@@ -179,15 +215,6 @@ static enum err on_facts(struct request *rq, const struct db_rows *rows)
         follow_poke(loop_follow(rq->loop));
     }
     return take_commands(ex);
-}
-
-static void add_optional(struct db_args *args, struct arena *arena, int64_t value)
-{
-    if (value < 0) {
-        db_arg(args, NULL);
-    } else {
-        db_arg_i64(args, arena, value);
-    }
 }
 
 static enum err store_facts(struct exchange_of_report *ex)

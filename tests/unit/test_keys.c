@@ -97,12 +97,12 @@ Test(keys, a_cluster_key_is_made_once_and_signs)
     uint8_t again[ED25519_PUBLIC_LEN];
     uint8_t signature[ED25519_SIGNATURE_LEN];
     struct keys *other = open_keys();
-    cr_assert_not(keys_cluster_public(keys, &cluster, false, first));
-    cr_assert_not(keys_cluster_sign(keys, &cluster, STR("text"), signature));
-    cr_assert(keys_cluster_public(keys, &cluster, true, first));
-    cr_assert(keys_cluster_public(other, &cluster, true, again));
+    cr_assert_not(keys_cluster_public(keys, &cluster, 1, false, first));
+    cr_assert_not(keys_cluster_sign(keys, &cluster, 1, STR("text"), signature));
+    cr_assert(keys_cluster_public(keys, &cluster, 1, true, first));
+    cr_assert(keys_cluster_public(other, &cluster, 1, true, again));
     cr_assert_eq(memcmp(first, again, sizeof first), 0);
-    cr_assert(keys_cluster_sign(other, &cluster, STR("text"), signature));
+    cr_assert(keys_cluster_sign(other, &cluster, 1, STR("text"), signature));
     cr_assert(ed25519_verify(first, STR("text"), signature));
     keys_close(other);
 }
@@ -112,7 +112,7 @@ Test(keys, keys_are_for_the_server_s_user_only)
     uint8_t unused[ED25519_PUBLIC_LEN];
     char path[128];
     struct stat info;
-    cr_assert(keys_cluster_public(keys, &cluster, true, unused));
+    cr_assert(keys_cluster_public(keys, &cluster, 1, true, unused));
     cluster_path(path);
     cr_assert_eq(stat(path, &info), 0);
     cr_assert_eq(info.st_mode & 0777, 0600);
@@ -124,7 +124,7 @@ Test(keys, a_damaged_key_is_refused_and_not_replaced)
     char path[128];
     cluster_path(path);
     cr_assert_eq(file_write_durable(path, STR("short"), 0600), 0);
-    cr_assert_not(keys_cluster_public(keys, &cluster, true, unused));
+    cr_assert_not(keys_cluster_public(keys, &cluster, 1, true, unused));
     CLEANUP(buf_free) struct buf data = {0};
     cr_assert_eq(file_read(path, 100, &data), 0);
     cr_assert(str_eq_c(buf_str(&data), "short"));

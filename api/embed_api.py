@@ -53,7 +53,7 @@ def check_operation(document, method, path, operation, item):
     for key in ("operationId", "summary", "x-permission", "responses", "tags"):
         if key not in operation:
             raise Refused(f"{where}: {key} is missing")
-    if not any(code.startswith("2") for code in operation["responses"]):
+    if not any(code[0] in "23" for code in operation["responses"]):
         raise Refused(f"{where}: no success")
     parameters = [resolve(document, p["$ref"]) if "$ref" in p else p
                   for p in item.get("parameters", []) + operation.get("parameters", [])]

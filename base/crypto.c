@@ -183,6 +183,18 @@ bool crypto_unb64(struct str text, void *data, size_t cap, size_t *ret_len)
     return true;
 }
 
+size_t crypto_base64_len(size_t len)
+{
+    return (len + 2) / 3 * 4;
+}
+
+void crypto_base64(const void *data, size_t len, char *text)
+{
+    assert(len <= INT_MAX / 2);
+    (void)EVP_EncodeBlock((uint8_t *)text, data, (int)len);
+    text[crypto_base64_len(len)] = '\0';
+}
+
 /* ------------------------------------------------------------------ AES-256-GCM */
 
 #define NONCE_LEN 12

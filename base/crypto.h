@@ -28,6 +28,10 @@ void crypto_b64(const void *data, size_t len, char *text); /* crypto_b64_len(len
 /* Strict: no padding, no white space, unused bits zero. */
 bool crypto_unb64(struct str text, void *data, size_t cap, size_t *ret_len) MUST_CHECK;
 
+/* base64 with padding (RFC 4648 4), as HTTP's Basic authentication wants it. */
+size_t crypto_base64_len(size_t len);
+void crypto_base64(const void *data, size_t len, char *text); /* crypto_base64_len(len) + 1 bytes */
+
 /*
  * AES-256-GCM with a random nonce: nonce, ciphertext and tag one behind the other, so that `sealed`
  * takes len + CRYPTO_SEAL_EXTRA bytes. `bound` is not in it and must be the same at both ends. With

@@ -54,6 +54,9 @@ CREATE FUNCTION muster.auth_lookup(hash bytea) RETURNS TABLE(kind text, org_id u
     FROM session s JOIN person p ON p.id = s.person_id AND p.disabled_at IS NULL
          CROSS JOIN LATERAL person_roles(s.org_id, s.person_id, NULL, NULL) r
    WHERE s.token_hash = hash AND s.expires_at > now() AND s.seen_at > now() - interval '8 hours'
+     AND (s.login_id IS NULL
+          OR EXISTS (SELECT FROM login l JOIN issuer i ON i.org_id = l.org_id AND i.id = l.issuer_id AND i.enabled AND i.sign_in
+                      WHERE l.org_id = s.login_org AND l.id = s.login_id))
   UNION ALL
   SELECT 'service', t.org_id, t.id, t.id, t.name, CASE WHEN t.cluster_id IS NULL THEN ARRAY[t.role] ELSE ARRAY[]::text[] END,
          (SELECT t.role || ' ' || c.id || ' ' || c.project_id FROM cluster c WHERE c.org_id = t.org_id AND c.id = t.cluster_id),
@@ -87,6 +90,17 @@ $$;
 
 ALTER FUNCTION muster.id_time(id uuid) OWNER TO muster_owner;
 
+-- Name: issuer_org(uuid); Type: FUNCTION
+
+CREATE FUNCTION muster.issuer_org(issuer uuid) RETURNS uuid
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+  SELECT i.org_id FROM issuer i WHERE i.id = issuer_org.issuer LIMIT 1
+$$;
+
+ALTER FUNCTION muster.issuer_org(issuer uuid) OWNER TO muster_owner;
+
 -- Name: join_lookup(bytea); Type: FUNCTION
 
 CREATE FUNCTION muster.join_lookup(hash bytea) RETURNS TABLE(org_id uuid, cluster_id uuid, token_id uuid)
@@ -98,6 +112,47 @@ CREATE FUNCTION muster.join_lookup(hash bytea) RETURNS TABLE(org_id uuid, cluste
 $$;
 
 ALTER FUNCTION muster.join_lookup(hash bytea) OWNER TO muster_owner;
+
+-- Name: login_attempt_take(bytea, bytea); Type: FUNCTION
+
+CREATE FUNCTION muster.login_attempt_take(state_hash bytea, browser_hash bytea) RETURNS TABLE(org_id uuid, issuer_id uuid, return_to text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+  DELETE FROM login_attempt a
+   WHERE a.state_hash = login_attempt_take.state_hash AND a.browser_hash = login_attempt_take.browser_hash AND a.expires_at > now()
+   RETURNING a.org_id, a.issuer_id, a.return_to
+$$;
+
+ALTER FUNCTION muster.login_attempt_take(state_hash bytea, browser_hash bytea) OWNER TO muster_owner;
+
+-- Name: logins_end(uuid, uuid, uuid, text, text, text); Type: FUNCTION
+
+CREATE FUNCTION muster.logins_end(org uuid, login uuid, issuer uuid, sid text, subject text, body text) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+DECLARE ended integer := 0; found uuid[]; o uuid;
+BEGIN
+  SELECT coalesce(array_agg(l.id), '{}') INTO found FROM login l
+   WHERE l.org_id = logins_end.org
+     AND CASE WHEN logins_end.login IS NOT NULL THEN l.id = logins_end.login
+              ELSE l.issuer_id = logins_end.issuer
+                   AND CASE WHEN logins_end.sid IS NOT NULL
+                            THEN l.sid = logins_end.sid AND (logins_end.subject IS NULL OR l.subject = logins_end.subject)
+                            ELSE l.subject = logins_end.subject END END;
+  IF found = '{}' THEN RETURN 0; END IF;
+  FOR o IN SELECT DISTINCT s.org_id FROM session s WHERE s.login_org = logins_end.org AND s.login_id = ANY (found) ORDER BY s.org_id LOOP
+    INSERT INTO audit (org_id, body) VALUES (o, logins_end.body);
+  END LOOP;
+  DELETE FROM session s WHERE s.login_org = logins_end.org AND s.login_id = ANY (found);
+  GET DIAGNOSTICS ended = ROW_COUNT;
+  DELETE FROM login l WHERE l.org_id = logins_end.org AND l.id = ANY (found);
+  UPDATE installation SET auth_epoch = auth_epoch + 1;
+  RETURN ended;
+END $$;
+
+ALTER FUNCTION muster.logins_end(org uuid, login uuid, issuer uuid, sid text, subject text, body text) OWNER TO muster_owner;
 
 -- Name: node_key_lookup(uuid); Type: FUNCTION
 
@@ -200,6 +255,40 @@ $$;
 
 ALTER FUNCTION muster.person_roles(org uuid, person uuid, issuer uuid, groups text[]) OWNER TO muster_owner;
 
+-- Name: person_sessions(uuid); Type: FUNCTION
+
+CREATE FUNCTION muster.person_sessions(person uuid) RETURNS TABLE(id uuid, org_id uuid, org_name text, created_at timestamp with time zone, seen_at timestamp with time zone, expires_at timestamp with time zone, address text, user_agent text, issuer_id uuid, issuer_title text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+  SELECT s.id, o.id, o.name, s.created_at, s.seen_at, least(s.expires_at, s.seen_at + interval '8 hours'), s.address, s.user_agent,
+         i.id, CASE WHEN i.title = '' THEN i.name ELSE i.title END
+    FROM session s JOIN org o ON o.id = s.org_id
+    LEFT JOIN login l ON l.org_id = s.login_org AND l.id = s.login_id
+    LEFT JOIN issuer i ON i.org_id = l.org_id AND i.id = l.issuer_id
+   WHERE s.person_id = person AND s.expires_at > now() AND s.seen_at > now() - interval '8 hours' AND (s.login_id IS NULL OR l.id IS NOT NULL)
+   ORDER BY s.seen_at DESC, s.id LIMIT 200
+$$;
+
+ALTER FUNCTION muster.person_sessions(person uuid) OWNER TO muster_owner;
+
+-- Name: session_end(uuid, uuid, text); Type: FUNCTION
+
+CREATE FUNCTION muster.session_end(person uuid, session uuid, body text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+DECLARE o uuid;
+BEGIN
+  DELETE FROM session s WHERE s.person_id = session_end.person AND s.id = session_end.session RETURNING s.org_id INTO o;
+  IF o IS NULL THEN RETURN false; END IF;
+  INSERT INTO audit (org_id, body) VALUES (o, session_end.body);
+  UPDATE installation SET auth_epoch = auth_epoch + 1;
+  RETURN true;
+END $$;
+
+ALTER FUNCTION muster.session_end(person uuid, session uuid, body text) OWNER TO muster_owner;
+
 -- Name: sessions_end(uuid, text); Type: FUNCTION
 
 CREATE FUNCTION muster.sessions_end(person uuid, body text) RETURNS integer
@@ -213,11 +302,31 @@ BEGIN
   END LOOP;
   DELETE FROM session s WHERE s.person_id = person;
   GET DIAGNOSTICS ended = ROW_COUNT;
+  DELETE FROM login l WHERE l.person_id = person;
+  UPDATE person_identity d SET not_before = now() WHERE d.person_id = person;
   UPDATE installation SET auth_epoch = auth_epoch + 1;
   RETURN ended;
 END $$;
 
 ALTER FUNCTION muster.sessions_end(person uuid, body text) OWNER TO muster_owner;
+
+-- Name: sign_in_options(text); Type: FUNCTION
+
+CREATE FUNCTION muster.sign_in_options(org_name text) RETURNS TABLE(issuer_id uuid, title text, preset text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+  WITH offered AS (
+    SELECT i.org_id, i.id, CASE WHEN i.title = '' THEN i.name ELSE i.title END AS title, i.preset
+      FROM issuer i JOIN org o ON o.id = i.org_id
+     WHERE i.enabled AND i.sign_in AND (org_name IS NULL OR o.name = org_name)
+  )
+  SELECT o.id, o.title, o.preset FROM offered o
+   WHERE org_name IS NOT NULL OR (SELECT count(DISTINCT f.org_id) FROM offered f) = 1
+   ORDER BY o.title, o.id LIMIT 50
+$$;
+
+ALTER FUNCTION muster.sign_in_options(org_name text) OWNER TO muster_owner;
 
 -- Name: statistics_refresh(); Type: FUNCTION
 
@@ -734,6 +843,62 @@ ALTER TABLE ONLY muster.join_token FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.join_token OWNER TO muster_owner;
 
+-- Name: login; Type: TABLE
+
+CREATE TABLE muster.login (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    issuer_id uuid NOT NULL,
+    person_id uuid NOT NULL,
+    issuer text NOT NULL,
+    subject text NOT NULL,
+    sid text,
+    id_token bytea,
+    refresh_token bytea,
+    refresh_at timestamp with time zone,
+    tries integer DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    refreshed_at timestamp with time zone
+);
+
+ALTER TABLE ONLY muster.login FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.login OWNER TO muster_owner;
+
+-- Name: login_attempt; Type: TABLE
+
+CREATE TABLE muster.login_attempt (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    issuer_id uuid NOT NULL,
+    state_hash bytea NOT NULL,
+    browser_hash bytea NOT NULL,
+    return_to text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT login_attempt_browser_hash_check CHECK ((length(browser_hash) = 32)),
+    CONSTRAINT login_attempt_return_to_check CHECK (((length(return_to) >= 1) AND (length(return_to) <= 1024))),
+    CONSTRAINT login_attempt_state_hash_check CHECK ((length(state_hash) = 32))
+);
+
+ALTER TABLE ONLY muster.login_attempt FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.login_attempt OWNER TO muster_owner;
+
+-- Name: logout_token; Type: TABLE
+
+CREATE TABLE muster.logout_token (
+    org_id uuid NOT NULL,
+    issuer_id uuid NOT NULL,
+    jti_hash bytea NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT logout_token_jti_hash_check CHECK ((length(jti_hash) = 32))
+);
+
+ALTER TABLE ONLY muster.logout_token FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.logout_token OWNER TO muster_owner;
+
 -- Name: membership; Type: TABLE
 
 CREATE TABLE muster.membership (
@@ -1186,7 +1351,14 @@ CREATE TABLE muster.session (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     seen_at timestamp with time zone DEFAULT now() NOT NULL,
-    client text DEFAULT ''::text NOT NULL
+    login_org uuid,
+    login_id uuid,
+    address text DEFAULT ''::text NOT NULL,
+    user_agent text DEFAULT ''::text NOT NULL,
+    client text DEFAULT ''::text NOT NULL,
+    CONSTRAINT session_address_check CHECK ((length(address) <= 64)),
+    CONSTRAINT session_check CHECK (((login_org IS NULL) = (login_id IS NULL))),
+    CONSTRAINT session_user_agent_check CHECK ((length(user_agent) <= 255))
 );
 
 ALTER TABLE ONLY muster.session FORCE ROW LEVEL SECURITY;
@@ -1357,6 +1529,21 @@ ALTER TABLE ONLY muster.issuer
 
 ALTER TABLE ONLY muster.join_token
     ADD CONSTRAINT join_token_pkey PRIMARY KEY (org_id, id);
+
+-- Name: login_attempt login_attempt_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.login_attempt
+    ADD CONSTRAINT login_attempt_pkey PRIMARY KEY (org_id, id);
+
+-- Name: login login_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.login
+    ADD CONSTRAINT login_pkey PRIMARY KEY (org_id, id);
+
+-- Name: logout_token logout_token_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.logout_token
+    ADD CONSTRAINT logout_token_pkey PRIMARY KEY (org_id, issuer_id, jti_hash);
 
 -- Name: membership membership_pkey; Type: CONSTRAINT
 
@@ -1571,9 +1758,29 @@ CREATE INDEX incident_node ON muster.incident USING btree (org_id, node_id, no D
 
 CREATE UNIQUE INDEX incident_open ON muster.incident USING btree (org_id, node_id, device, check_id, code) WHERE (closed_at IS NULL);
 
+-- Name: issuer_id; Type: INDEX
+
+CREATE INDEX issuer_id ON muster.issuer USING btree (id);
+
 -- Name: join_token_hash; Type: INDEX
 
 CREATE INDEX join_token_hash ON muster.join_token USING btree (token_hash);
+
+-- Name: login_attempt_state; Type: INDEX
+
+CREATE INDEX login_attempt_state ON muster.login_attempt USING btree (state_hash);
+
+-- Name: login_due; Type: INDEX
+
+CREATE INDEX login_due ON muster.login USING btree (org_id, refresh_at) WHERE (refresh_at IS NOT NULL);
+
+-- Name: login_person; Type: INDEX
+
+CREATE INDEX login_person ON muster.login USING btree (org_id, person_id);
+
+-- Name: login_subject; Type: INDEX
+
+CREATE INDEX login_subject ON muster.login USING btree (org_id, issuer_id, subject);
 
 -- Name: membership_id; Type: INDEX
 
@@ -1662,6 +1869,14 @@ CREATE UNIQUE INDEX service_token_name ON muster.service_token USING btree (org_
 -- Name: service_token_previous; Type: INDEX
 
 CREATE INDEX service_token_previous ON muster.service_token USING btree (previous_hash) WHERE (previous_hash IS NOT NULL);
+
+-- Name: session_login; Type: INDEX
+
+CREATE INDEX session_login ON muster.session USING btree (login_org, login_id) WHERE (login_id IS NOT NULL);
+
+-- Name: session_person; Type: INDEX
+
+CREATE INDEX session_person ON muster.session USING btree (person_id);
 
 -- Name: session_token; Type: INDEX
 
@@ -1798,6 +2013,26 @@ ALTER TABLE ONLY muster.issuer
 
 ALTER TABLE ONLY muster.join_token
     ADD CONSTRAINT join_token_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
+-- Name: login_attempt login_attempt_org_id_issuer_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.login_attempt
+    ADD CONSTRAINT login_attempt_org_id_issuer_id_fkey FOREIGN KEY (org_id, issuer_id) REFERENCES muster.issuer(org_id, id) ON DELETE CASCADE;
+
+-- Name: login login_org_id_issuer_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.login
+    ADD CONSTRAINT login_org_id_issuer_id_fkey FOREIGN KEY (org_id, issuer_id) REFERENCES muster.issuer(org_id, id) ON DELETE CASCADE;
+
+-- Name: login login_person_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.login
+    ADD CONSTRAINT login_person_id_fkey FOREIGN KEY (person_id) REFERENCES muster.person(id) ON DELETE CASCADE;
+
+-- Name: logout_token logout_token_org_id_issuer_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.logout_token
+    ADD CONSTRAINT logout_token_org_id_issuer_id_fkey FOREIGN KEY (org_id, issuer_id) REFERENCES muster.issuer(org_id, id) ON DELETE CASCADE;
 
 -- Name: membership membership_org_id_fkey; Type: FK CONSTRAINT
 
@@ -2069,6 +2304,18 @@ ALTER TABLE muster.issuer_key_set ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.join_token ENABLE ROW LEVEL SECURITY;
 
+-- Name: login; Type: ROW SECURITY
+
+ALTER TABLE muster.login ENABLE ROW LEVEL SECURITY;
+
+-- Name: login_attempt; Type: ROW SECURITY
+
+ALTER TABLE muster.login_attempt ENABLE ROW LEVEL SECURITY;
+
+-- Name: logout_token; Type: ROW SECURITY
+
+ALTER TABLE muster.logout_token ENABLE ROW LEVEL SECURITY;
+
 -- Name: membership; Type: ROW SECURITY
 
 ALTER TABLE muster.membership ENABLE ROW LEVEL SECURITY;
@@ -2188,6 +2435,18 @@ CREATE POLICY owner_all ON muster.issuer_key_set TO muster_owner USING (true) WI
 -- Name: join_token owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.join_token TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: login owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.login TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: login_attempt owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.login_attempt TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: logout_token owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.logout_token TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: membership owner_all; Type: POLICY
 
@@ -2511,6 +2770,18 @@ CREATE POLICY tenant ON muster.issuer_key_set TO muster_app, muster_loop USING (
 
 CREATE POLICY tenant ON muster.join_token TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
+-- Name: login tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.login TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: login_attempt tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.login_attempt TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: logout_token tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.logout_token TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
 -- Name: membership tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.membership TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
@@ -2599,10 +2870,25 @@ GRANT USAGE ON SCHEMA muster TO muster_backup;
 REVOKE ALL ON FUNCTION muster.auth_lookup(hash bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION muster.auth_lookup(hash bytea) TO muster_app;
 
+-- Name: FUNCTION issuer_org(issuer uuid); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.issuer_org(issuer uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.issuer_org(issuer uuid) TO muster_app;
+
 -- Name: FUNCTION join_lookup(hash bytea); Type: ACL
 
 REVOKE ALL ON FUNCTION muster.join_lookup(hash bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION muster.join_lookup(hash bytea) TO muster_app;
+
+-- Name: FUNCTION login_attempt_take(state_hash bytea, browser_hash bytea); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.login_attempt_take(state_hash bytea, browser_hash bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.login_attempt_take(state_hash bytea, browser_hash bytea) TO muster_app;
+
+-- Name: FUNCTION logins_end(org uuid, login uuid, issuer uuid, sid text, subject text, body text); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.logins_end(org uuid, login uuid, issuer uuid, sid text, subject text, body text) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.logins_end(org uuid, login uuid, issuer uuid, sid text, subject text, body text) TO muster_app;
 
 -- Name: FUNCTION node_key_lookup(node uuid); Type: ACL
 
@@ -2629,10 +2915,25 @@ GRANT ALL ON FUNCTION muster.person_rights(org uuid, person uuid, issuer uuid, g
 REVOKE ALL ON FUNCTION muster.person_roles(org uuid, person uuid, issuer uuid, groups text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION muster.person_roles(org uuid, person uuid, issuer uuid, groups text[]) TO muster_app;
 
+-- Name: FUNCTION person_sessions(person uuid); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.person_sessions(person uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.person_sessions(person uuid) TO muster_app;
+
+-- Name: FUNCTION session_end(person uuid, session uuid, body text); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.session_end(person uuid, session uuid, body text) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.session_end(person uuid, session uuid, body text) TO muster_app;
+
 -- Name: FUNCTION sessions_end(person uuid, body text); Type: ACL
 
 REVOKE ALL ON FUNCTION muster.sessions_end(person uuid, body text) FROM PUBLIC;
 GRANT ALL ON FUNCTION muster.sessions_end(person uuid, body text) TO muster_app;
+
+-- Name: FUNCTION sign_in_options(org_name text); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.sign_in_options(org_name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.sign_in_options(org_name text) TO muster_app;
 
 -- Name: FUNCTION statistics_refresh(); Type: ACL
 
@@ -2779,6 +3080,29 @@ GRANT SELECT,UPDATE ON TABLE muster.issuer_key_set TO muster_loop;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.join_token TO muster_app;
 GRANT SELECT,DELETE ON TABLE muster.join_token TO muster_loop;
+
+-- Name: TABLE login; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.login TO muster_app;
+GRANT SELECT,DELETE ON TABLE muster.login TO muster_loop;
+
+-- Name: COLUMN login.refresh_at; Type: ACL
+
+GRANT UPDATE(refresh_at) ON TABLE muster.login TO muster_loop;
+
+-- Name: COLUMN login.tries; Type: ACL
+
+GRANT UPDATE(tries) ON TABLE muster.login TO muster_loop;
+
+-- Name: TABLE login_attempt; Type: ACL
+
+GRANT SELECT,INSERT ON TABLE muster.login_attempt TO muster_app;
+GRANT SELECT,DELETE ON TABLE muster.login_attempt TO muster_loop;
+
+-- Name: TABLE logout_token; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.logout_token TO muster_app;
+GRANT SELECT,DELETE ON TABLE muster.logout_token TO muster_loop;
 
 -- Name: TABLE membership; Type: ACL
 

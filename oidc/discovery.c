@@ -120,6 +120,10 @@ enum oidc_reason oidc_discovery_read(struct arena *arena, const struct oidc_issu
     ret->announces_s256 = lists(root, "code_challenge_methods_supported", "S256");
     ret->announces_backchannel_logout =
         json_is_true(json_object_get(root, "backchannel_logout_supported"));
+    const char *methods = "token_endpoint_auth_methods_supported";
+    ret->client_post = lists(root, methods, "client_secret_post");
+    ret->client_basic = json_array_size(json_object_get(root, methods)) == 0 ||
+                        lists(root, methods, "client_secret_basic");
     json_decref(root);
     return reason;
 }

@@ -19,6 +19,8 @@ struct oidc_discovery {
     bool announces_iss;  /* RFC 9207: the callback carries iss, so it must be checked */
     bool announces_s256; /* PKCE with S256 */
     bool announces_backchannel_logout;
+    bool client_basic; /* client_secret_basic at the token endpoint; also when nothing is said */
+    bool client_post;  /* client_secret_post */
 };
 
 /* issuer + "/.well-known/openid-configuration", with one slash at the issuer's end left out. */

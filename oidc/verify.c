@@ -346,25 +346,38 @@ void oidc_verify(struct arena *arena, const struct oidc_issuer *issuer, const st
     arena_free(scratch);
 }
 
-const struct oidc_issuer *oidc_find_issuer(struct arena *arena, const struct oidc_issuer *issuers,
-                                           size_t count, const struct jwe_keys *decrypt,
-                                           struct str token)
+bool oidc_token_names(struct arena *arena, const struct jwe_keys *decrypt, struct str token,
+                      struct str *ret_iss, struct str *ret_tid)
 {
     struct jws jws;
     const char *detail = "";
-    const struct oidc_issuer *found = NULL;
     if ((jwe_is_one(token) && jwe_open(arena, decrypt, token, &token, &detail) != OIDC_OK) ||
         jws_parse(arena, token, &jws, &detail) != OIDC_OK) {
-        return NULL;
+        return false;
     }
     json_t *claims = jose_read_object(arena, jws.payload, &detail);
     struct str iss = jose_text(json_object_get(claims, "iss"));
     struct str tid = jose_text(json_object_get(claims, "tid"));
-    for (size_t i = 0; found == NULL && i < count; i++) {
+    *ret_iss = (struct str){arena_strndup(arena, iss.ptr, iss.len), iss.len};
+    *ret_tid = (struct str){arena_strndup(arena, tid.ptr, tid.len), tid.len};
+    bool read = claims != NULL;
+    json_decref(claims);
+    return read;
+}
+
+const struct oidc_issuer *oidc_find_issuer(struct arena *arena, const struct oidc_issuer *issuers,
+                                           size_t count, const struct jwe_keys *decrypt,
+                                           struct str token)
+{
+    struct str iss;
+    struct str tid;
+    if (!oidc_token_names(arena, decrypt, token, &iss, &tid)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
         if (oidc_issuer_matches(&issuers[i], iss, tid)) {
-            found = &issuers[i];
+            return &issuers[i];
         }
     }
-    json_decref(claims);
-    return found;
+    return NULL;
 }

@@ -84,6 +84,10 @@ struct oidc_verdict {
 void oidc_verify(struct arena *arena, const struct oidc_issuer *issuer, const struct jwk_set *keys,
                  struct str token, const struct oidc_question *question, struct oidc_verdict *ret);
 
+/* What a token says itself, unchecked: its iss and tid, in the arena; empty where they are no text.
+ * False for what is no token. */
+bool oidc_token_names(struct arena *arena, const struct jwe_keys *decrypt, struct str token,
+                      struct str *ret_iss, struct str *ret_tid) MUST_CHECK;
 /* The issuer of a token out of several, by what it says itself, unchecked; NULL when none fits. */
 const struct oidc_issuer *oidc_find_issuer(struct arena *arena, const struct oidc_issuer *issuers,
                                            size_t count, const struct jwe_keys *decrypt,

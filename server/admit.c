@@ -58,9 +58,11 @@ static bool needs_tls(const struct exchange *ex)
                              : !ex->client->insecure_allowed;
 }
 
-static void take_request_id(struct exchange *ex)
+static void take_basics(struct exchange *ex)
 {
     struct uuid id;
+    ex->rq.cookies = ex->headers[HEADER_COOKIE];
+    ex->rq.user_agent = ex->headers[HEADER_USER_AGENT];
     if (!uuid_parse(ex->headers[HEADER_REQUEST_ID], &id)) {
         id = uuid_v7();
     }
@@ -299,12 +301,12 @@ void exchange_admit(struct exchange *ex)
 {
     take_address(ex);
     if (loop_db(ex->rq.loop) == NULL) {
-        take_request_id(ex);
+        take_basics(ex);
         refuse(ex, ERR_UNAVAILABLE, "The server is stopping; try again.");
         return;
     }
     if (needs_tls(ex)) {
-        take_request_id(ex);
+        take_basics(ex);
         refuse(
             ex, ERR_TLS_REQUIRED,
             "Plain http is served to insecure_http_from only. Use https, set tls_certificate and "
@@ -315,7 +317,7 @@ void exchange_admit(struct exchange *ex)
         ex->stage = STAGE_ANSWER;
         return;
     }
-    take_request_id(ex);
+    take_basics(ex);
     if (find_route(ex)) {
         find_caller(ex);
     }

@@ -6,6 +6,8 @@
 #include "base/buf.h"
 #include "base/encode.h"
 
+#define USER_AGENT_MAX 255
+
 void bind_actor(struct request *rq, struct db_args *args)
 {
     static const char *const kinds[] = {[CALLER_NONE] = "none",
@@ -31,6 +33,19 @@ void bind_actor(struct request *rq, struct db_args *args)
     enc_obj_end(&enc);
     db_arg_str(args, rq->arena, rq->caller.name.ptr != NULL ? rq->caller.name : STR(""));
     db_arg_str(args, rq->arena, buf_str(&text));
+}
+
+void bind_browser(struct request *rq, struct db_args *args)
+{
+    size_t len = rq->user_agent.len < USER_AGENT_MAX ? rq->user_agent.len : USER_AGENT_MAX;
+    char *text = arena_strndup(rq->arena, len > 0 ? rq->user_agent.ptr : "", len);
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < 0x20 || text[i] >= 0x7f) {
+            text[i] = '?';
+        }
+    }
+    db_arg_str(args, rq->arena, rq->address.ptr != NULL ? rq->address : STR(""));
+    db_arg(args, text);
 }
 
 void bind_key(struct request *rq, struct db_args *args)

@@ -14,6 +14,8 @@ struct bind_page {
 void bind_route_args(struct request *rq, const struct bind_page *page, struct db_args *args);
 /* For handlers that build their own: actor's name and context JSON (what ARG_ACTOR adds). */
 void bind_actor(struct request *rq, struct db_args *args);
+/* For a session: the address, and what the browser says it is (printable ASCII, 255 at most). */
+void bind_browser(struct request *rq, struct db_args *args);
 /* Idempotency key or NULL, then the fingerprint or NULL (what ARG_KEY adds). */
 void bind_key(struct request *rq, struct db_args *args);
 /* Each field of a decoded struct, in table order (what ARG_BODY and ARG_QUERY add). */

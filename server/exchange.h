@@ -35,6 +35,7 @@ struct http;
     X(HEADER_LAST_EVENT_ID, "Last-Event-ID", true)         \
     X(HEADER_FORWARDED_FOR, "X-Forwarded-For", false)      \
     X(HEADER_FORWARDED_PROTO, "X-Forwarded-Proto", false)  \
+    X(HEADER_USER_AGENT, "User-Agent", false)              \
     X(HEADER_PREFER, "Prefer", false)                      \
     X(HEADER_ACCEPT, "Accept", false)                      \
     X(HEADER_ACCEPT_ENCODING, "Accept-Encoding", false)

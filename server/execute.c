@@ -275,7 +275,8 @@ static enum err decode_all(struct exchange *ex, struct page *page)
         !is_json_body(ex->headers[HEADER_CONTENT_TYPE])) {
         return fail(rq, ERR_MEDIA_TYPE, "Send the body as Content-Type: application/json.");
     }
-    enum err in_query = decode_params(ex, page);
+    enum err in_query =
+        (rq->route->flags & ROUTE_RAW_QUERY) != 0 ? ERR_NONE : decode_params(ex, page);
     enum err in_body = raw ? ERR_NONE : decode_in(ex);
     if (in_body != ERR_NONE && in_body != ERR_INVALID_FIELDS) {
         return in_body;

@@ -80,4 +80,14 @@ const struct field token_rotate_body[] = {
     ROW(FIELD_I64, token_rotate_in, overlap_seconds, 0, 0, 7 * DAY_S, NULL),
     END,
 };
+
+const struct field sign_in_options_query[] = {
+    ROW(FIELD_STR, sign_in_options_query, org, 0, 1, 63, NULL),
+    END,
+};
+
+const struct field sign_in_start_query[] = {
+    ROW(FIELD_STR, sign_in_start_query, return_to, 0, 0, 2048, NULL),
+    END,
+};
 /* clang-format on */

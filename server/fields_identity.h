@@ -87,4 +87,16 @@ struct device_decide_in {
 };
 extern const struct field device_decide_body[];
 
+struct sign_in_options_query {
+    struct str org; /* its name */
+    bool has_org;
+};
+extern const struct field sign_in_options_query[];
+
+struct sign_in_start_query {
+    struct str return_to;
+    bool has_return_to;
+};
+extern const struct field sign_in_start_query[];
+
 #endif

@@ -16,7 +16,11 @@ struct loop_metrics;
     X(METRIC_REPORTS, "muster_reports_total", "Reports of agents that were committed.")            \
     X(METRIC_REPORT_BATCHES, "muster_report_batches_total", "Batches in which they were written.") \
     X(METRIC_REPORTS_FAILED, "muster_reports_failed_total", "Reports answered with an error.")     \
-    X(METRIC_AGENT_EVENTS, "muster_agent_events_total", "Events in reports that were taken.")
+    X(METRIC_AGENT_EVENTS, "muster_agent_events_total", "Events in reports that were taken.")      \
+    X(METRIC_ISSUER_FETCHES, "muster_issuer_fetches_total", "Tries to fetch an issuer's keys.")    \
+    X(METRIC_ISSUER_FETCHES_FAILED, "muster_issuer_fetches_failed_total", "Of them, failed.")      \
+    X(METRIC_TOKENS_TAKEN, "muster_issuer_tokens_taken_total", "Tokens of issuers found valid.")   \
+    X(METRIC_TOKENS_REFUSED, "muster_issuer_tokens_refused_total", "Tokens of issuers refused.")
 enum metric {
 #define METRIC_ENUM(sym, name, help) sym,
     METRIC_TABLE(METRIC_ENUM)

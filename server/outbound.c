@@ -144,7 +144,7 @@ static void *run_thread(void *arg)
         if (job->rq != NULL) {
             run_request(pool, job, db);
         } else {
-            job->task(job->arg, db);
+            job->task(job->arg, is_open(pool) ? db : NULL);
         }
         free(job);
         count_done(pool);

@@ -12,7 +12,9 @@
 struct follow;
 
 /* X(symbol, name, threads): with one hung destination a thread is held for its deadline. */
-#define OUTBOUND_TABLE(X) X(OUTBOUND_ISSUER, "issuer", 4)
+#define OUTBOUND_TABLE(X)           \
+    X(OUTBOUND_ISSUER, "issuer", 4) \
+    X(OUTBOUND_LOGOUT, "logout", 1) /* what issuers tell is not held up by sign-ins */
 enum outbound_class {
 #define OUTBOUND_ENUM(sym, name, threads) sym,
     OUTBOUND_TABLE(OUTBOUND_ENUM)
@@ -36,7 +38,8 @@ typedef enum err outbound_work(struct request *rq, struct db_conn *db);
 enum err outbound_run(struct request *rq, enum outbound_class class,
                       outbound_work *work) MUST_CHECK;
 
-/* Work that nobody waits for; from any thread. False when it was not taken: task is not called. */
+/* Work that nobody waits for; from any thread. False when it was not taken: task is not called. It
+ * is called with db NULL when the server stops first: it only frees what it has then. */
 typedef void outbound_task(void *arg, struct db_conn *db);
 bool outbound_post(enum outbound_class class, outbound_task *task, void *arg) MUST_CHECK;
 

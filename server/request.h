@@ -12,7 +12,7 @@
 #include "base/uuid.h"
 #include "db/db.h"
 
-#define REQUEST_ARENA_CAP (8u << 20) /* above every body cap and answer cap */
+#define REQUEST_ARENA_CAP (16u << 20) /* above every body and answer cap; two checks of tokens */
 
 /* Permissions: bits; roles -> bits in server/perms.c. PERM_PUBLIC must be written in a route. */
 #define PERM_TABLE(X)                                              \
@@ -77,6 +77,8 @@ struct request {
     struct str query;
     struct str address;     /* client's, by trusted_proxies */
     bool bearer;            /* the credential came in the Authorization header */
+    struct str cookies;     /* raw headers, ptr NULL = absent; for signing in only */
+    struct str user_agent;
     bool secure;            /* TLS here, or a trusted proxy says https: decides the cookie's name */
     const char *scope;      /* clusters and projects that the caller may do this to; NULL = all */
     uint8_t token_hash[32]; /* SHA-256 of the credential, when caller.kind is not CALLER_NONE */
@@ -105,7 +107,7 @@ struct request {
     struct str answer;        /* body */
     const char *content_type; /* NULL = application/json */
     struct str location;
-    struct str set_cookie;
+    struct str set_cookie; /* several: separated by line feeds */
     int retry_after_s; /* -1 = none */
     bool replayed;
     bool suspended; /* waits for the database or a writer */
@@ -195,6 +197,7 @@ enum route_flag {
     ROUTE_DECISION = 1 << 9, /* a person decides: also what fails is audited */
     ROUTE_SIGN_IN = 1 << 11, /* limited by address: whoever asks is nobody yet */
     ROUTE_JOIN = 1 << 12,    /* the same for agents, with a limit of their own */
+    ROUTE_RAW_QUERY = 1 << 13, /* the handler reads rq->query itself (issuers add to it) */
     ROUTE_ORG = 1 << 10      /* about the org as a whole: a role in a part of it does not help */
 };
 

@@ -308,8 +308,10 @@ static void add_answer_headers(struct exchange *ex, struct MHD_Response *respons
     if (link != NULL) {
         add_header(response, "Link", link);
     }
-    if (rq->set_cookie.ptr != NULL) {
-        add_header(response, "Set-Cookie", text_of(ex, rq->set_cookie));
+    struct str cookies = rq->set_cookie;
+    struct str cookie;
+    while (str_split(&cookies, '\n', &cookie)) {
+        add_header(response, "Set-Cookie", text_of(ex, cookie));
     }
     if (rq->replayed) {
         add_header(response, "Idempotent-Replayed", "true");

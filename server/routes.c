@@ -22,6 +22,8 @@
 #include "server/handlers/repairs.h"
 #include "server/handlers/report.h"
 #include "server/handlers/session.h"
+#include "server/handlers/sign_in.h"
+#include "server/handlers/sign_out.h"
 #include "server/handlers/system.h"
 #include "server/handlers/tokens.h"
 #include "server/repair/policy.h"
@@ -50,8 +52,11 @@ const struct route routes[] = {
      BODY(session_switch_body, session_switch_in), .handler = session_switch, .flags = ROUTE_VERB},
     {.method = "DELETE", .path = "/api/v1/session", .operation = "session_delete", .perm = PERM_SESSION, .success = 204, .sql = -1,
      .handler = session_delete, .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/sessions", .operation = "session_list", .perm = PERM_SESSION, .success = 200, .sql = -1, .handler = session_list},
     {.method = "DELETE", .path = "/api/v1/sessions", .operation = "session_delete_all", .perm = PERM_SESSION, .success = 204, .sql = -1,
      .handler = session_delete_all, .flags = ROUTE_VERB},
+    {.method = "DELETE", .path = "/api/v1/sessions/{session}", .operation = "session_delete_one", .perm = PERM_SESSION, .success = 204, .sql = -1,
+     .handler = session_delete_one, .flags = ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/me", .operation = "me_get", .perm = PERM_SESSION, .success = 200, .sql = -1,
      .handler = me_get},
 
@@ -64,6 +69,18 @@ const struct route routes[] = {
      .handler = device_code_get},
     {.method = "POST", .path = "/api/v1/device-codes/{slug}", .operation = "device_code_decide", .perm = PERM_SESSION, .success = 200, .sql = -1,
      BODY(device_decide_body, device_decide_in), .handler = device_code_decide, .flags = ROUTE_VERB},
+
+    /* Signing in at an issuer: what browsers and issuers call. */
+    {.method = "GET", .path = "/api/v1/sign-in-options", .operation = "sign_in_options", .perm = PERM_PUBLIC, .success = 200, .sql = -1,
+     QUERY(sign_in_options_query, sign_in_options_query), .handler = sign_in_options},
+    {.method = "GET", .path = "/auth/sign-in/{issuer}", .operation = "sign_in_start", .perm = PERM_PUBLIC, .success = 302, .sql = -1,
+     QUERY(sign_in_start_query, sign_in_start_query), .handler = sign_in_start, .flags = ROUTE_SIGN_IN},
+    {.method = "GET", .path = "/auth/callback", .operation = "sign_in_callback", .perm = PERM_PUBLIC, .success = 302, .sql = -1,
+     .handler = sign_in_callback, .flags = ROUTE_SIGN_IN | ROUTE_RAW_QUERY},
+    {.method = "POST", .path = "/auth/sign-out", .operation = "sign_out", .perm = PERM_SESSION, .success = 200, .sql = -1, .handler = sign_out,
+     .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/auth/backchannel-logout/{issuer}", .operation = "backchannel_logout", .perm = PERM_PUBLIC, .success = 200, .sql = -1,
+     .handler = backchannel_logout, .flags = ROUTE_RAW_BODY | ROUTE_LENIENT},
 
     /* orgs and projects */
     {.method = "GET", .path = "/api/v1/orgs", .operation = "org_list", .perm = PERM_SESSION, .success = 200, .sql = -1,

@@ -10,7 +10,8 @@ SELECT l.person_id, p.name AS person_name, o.id AS org_id
  WHERE l.token_hash = $1::bytea AND l.used_at IS NULL AND l.expires_at > now()
  ORDER BY o.demo, o.created_at LIMIT 1;
 
--- The link is used up and the session begins in one statement. $2 link's hash, $3 session id, $4 session's hash, $5 context.
+-- The link is used up and the session begins in one statement. $2 link's hash, $3 session id, $4 session's hash, $5 context,
+-- $6 address, $7 user agent
 -- name: session_create
 WITH used AS (
   UPDATE sign_in_link l SET used_at = now()
@@ -18,16 +19,15 @@ WITH used AS (
    RETURNING l.person_id
 ), who AS (
   SELECT p.id, p.name FROM used u JOIN person p ON p.id = u.person_id AND p.disabled_at IS NULL
-   WHERE (EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = p.id)
-          OR EXISTS (SELECT FROM access_grant g WHERE g.org_id = $1 AND g.person_id = p.id))
+   WHERE EXISTS (SELECT FROM person_rights($1, p.id, NULL, NULL))
 ), act AS (
-  INSERT INTO session AS s (org_id, id, token_hash, person_id, expires_at)
-  SELECT $1, $3::uuid, $4::bytea, w.id, now() + interval '7 days' FROM who w
+  INSERT INTO session AS s (org_id, id, token_hash, person_id, expires_at, address, user_agent)
+  SELECT $1, $3::uuid, $4::bytea, w.id, now() + interval '24 hours', left($6, 64), left($7, 255) FROM who w
   RETURNING s.id, s.expires_at
 ), au AS (
   INSERT INTO audit (org_id, body)
   SELECT $1, ($5::jsonb || jsonb_build_object('actor', w.name, 'action', 'session.create', 'target', a.id, 'target_name', w.name,
-                                              'outcome', 'done', 'before', NULL, 'after', NULL))::text
+                                              'outcome', 'done', 'before', NULL, 'after', jsonb_build_object('by', 'sign_in_link')))::text
     FROM act a, who w
 )
 SELECT CASE WHEN a.id IS NULL THEN 401 ELSE 200 END AS status,
@@ -38,19 +38,18 @@ SELECT CASE WHEN a.id IS NULL THEN 401 ELSE 200 END AS status,
   FROM (SELECT 1) one LEFT JOIN act a ON true LEFT JOIN who w ON true;
 
 -- name: session_expiry
-SELECT s.expires_at FROM session s WHERE s.org_id = $1 AND s.id = $2::uuid;
+SELECT s.expires_at, s.login_org, s.login_id FROM session s WHERE s.org_id = $1 AND s.id = $2::uuid;
 
--- The same person in another org ($1): a new session that ends when the old one would have. No row when not a member.
--- $2 session id, $3 session's hash, $4 person, $5 the old one's end, $6 context
+-- The same person in another org ($1): a new session that ends when the old one would have, with the same login. No row when not a
+-- member. $2 session id, $3 session's hash, $4 person, $5 the old one's end, $6 context, $7 address, $8 user agent, $9 login's org, $10 login
 -- name: session_switch
 WITH who AS (
   SELECT p.id, p.name FROM person p
    WHERE p.id = $4::uuid AND p.disabled_at IS NULL
-     AND (EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = p.id)
-          OR EXISTS (SELECT FROM access_grant g WHERE g.org_id = $1 AND g.person_id = p.id))
+     AND EXISTS (SELECT FROM person_rights($1, p.id, NULL, NULL))
 ), act AS (
-  INSERT INTO session AS s (org_id, id, token_hash, person_id, expires_at)
-  SELECT $1, $2::uuid, $3::bytea, w.id, $5::timestamptz FROM who w
+  INSERT INTO session AS s (org_id, id, token_hash, person_id, expires_at, address, user_agent, login_org, login_id)
+  SELECT $1, $2::uuid, $3::bytea, w.id, $5::timestamptz, left($7, 64), left($8, 255), $9::uuid, $10::uuid FROM who w
   RETURNING s.id, s.expires_at
 ), au AS (
   INSERT INTO audit (org_id, body)

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/crypto.h"
 #include "base/encode.h"
+#include "base/log.h"
 #include "server/auth.h"
 #include "server/bind.h"
 #include "server/fields.h"
@@ -67,6 +68,8 @@ static enum err on_link(struct request *rq, const struct db_rows *rows)
     db_arg_uuid(&args, rq->arena, &entry->id);
     db_arg_bytes(&args, rq->arena, entry->hash, sizeof entry->hash);
     bind_context(rq, &args);
+    bind_browser(rq, &args);
+    log_warning("a one-time link signs somebody in from %.*s", STR_FMT(rq->address));
     return request_query_as(rq, &entry->org, SQL_SESSION_CREATE, true, &args, answer_session);
 }
 
@@ -106,6 +109,12 @@ static enum err on_switched(struct request *rq, const struct db_rows *rows)
     return err != ERR_NONE ? err : delete_session(rq, "session.leave", keep_answer);
 }
 
+static struct str login_column(const struct db_rows *rows, const char *name)
+{
+    int col = db_rows_col(rows, name);
+    return db_is_null(rows, 0, col) ? (struct str){0} : db_text(rows, 0, col);
+}
+
 static enum err on_expiry(struct request *rq, const struct db_rows *rows)
 {
     const struct entry *entry = rq->in;
@@ -116,8 +125,12 @@ static enum err on_expiry(struct request *rq, const struct db_rows *rows)
     db_arg_uuid(&args, rq->arena, &entry->id);
     db_arg_bytes(&args, rq->arena, entry->hash, sizeof entry->hash);
     db_arg_uuid(&args, rq->arena, &rq->caller.subject_id);
-    db_arg_time(&args, rq->arena, db_time_us(rows, 0, 0));
+    db_arg_time(&args, rq->arena, db_time_us(rows, 0, db_rows_col(rows, "expires_at")));
     bind_context(rq, &args);
+    bind_browser(rq, &args);
+    /* The login goes along: its end ends this session too. */
+    db_arg_str(&args, rq->arena, login_column(rows, "login_org"));
+    db_arg_str(&args, rq->arena, login_column(rows, "login_id"));
     return request_query_as(rq, &entry->org, SQL_SESSION_SWITCH, true, &args, on_switched);
 }
 

@@ -9,6 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 from contract import Contract  # noqa: E402
+from fake_idp import IdpHost  # noqa: E402
 from server import Musterd  # noqa: E402
 from world import World  # noqa: E402
 
@@ -28,8 +29,17 @@ def contract():
 
 
 @pytest.fixture(scope="session")
-def server():
-    with Musterd(trusted_proxies="127.0.0.9") as running:
+def idp_host():
+    """Where identity providers of tests live: idp_host.idp() makes one."""
+    host = IdpHost()
+    yield host
+    host.stop()
+
+
+@pytest.fixture(scope="session")
+def server(idp_host):
+    with Musterd(trusted_proxies="127.0.0.9", outbound_allow=idp_host.allow) as running:
+        running.idp_host = idp_host
         yield running
 
 

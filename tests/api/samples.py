@@ -7,6 +7,7 @@ import urllib.parse
 import uuid
 
 from agent import Agent, b64, join_token
+from login import Browser, Login
 
 MATCH_1 = {"If-Match": '"1"'}
 
@@ -51,6 +52,28 @@ def repair_approve(w):
             "headers": {"Idempotency-Key": str(uuid.uuid4())}}
 
 
+def login(w):
+    return Login(w, w.server.idp_host.idp())
+
+
+def sign_in_callback(w):
+    browser = Browser(login(w))
+    query = dict(urllib.parse.parse_qsl(browser.login.idp.authorize(browser.start())))
+    return {"query": query, "headers": browser.headers, "token": False}
+
+
+def backchannel_logout(w):
+    browser = Browser(login(w))
+    browser.sign_in()
+    return {"path": {"issuer": browser.login.id}, "form": {"logout_token": browser.login.idp.logout_token()}, "token": False}
+
+
+def session_delete_one(w):
+    headers = w.browser()
+    items = w.server.api("GET", "/api/v1/sessions", token=False, headers=headers).json()["items"]
+    return {"path": {"session": items[0]["id"]}, "headers": headers, "token": False}
+
+
 def newest(w, path):
     """If-Match of what a loop may have touched."""
     return {"If-Match": w.api("GET", path).headers["etag"]}
@@ -76,6 +99,13 @@ SAMPLES = {
     "openapi": lambda w: {"token": False},
     "problem_page": lambda w: {"path": {"slug": "not-found"}, "token": False},
     "session_create": lambda w: {"json": {"token": w.link(w.person()[0])}, "token": False},
+    "session_list": lambda w: {"headers": w.browser(), "token": False},
+    "session_delete_one": session_delete_one,
+    "sign_in_options": lambda w: {"token": False},
+    "sign_in_start": lambda w: {"path": {"issuer": login(w).id}, "token": False},
+    "sign_in_callback": sign_in_callback,
+    "sign_out": lambda w: {"json": {}, "headers": w.browser(), "token": False},
+    "backchannel_logout": backchannel_logout,
     "session_switch": lambda w: {"json": {"org_id": w.org.id}, "headers": w.browser(), "token": False},
     "session_delete": lambda w: {"headers": w.browser(), "token": False},
     "me_get": lambda w: {},
@@ -219,6 +249,8 @@ def send(world, route, sample, token=None, **changes):
     if token is None:
         token = sample.get("token")
     options = {"params": sample["query"]} if sample.get("query") else {}
+    if sample.get("form"):
+        options["data"] = sample["form"]
     if route["operation"] == "event_stream":
         path += "?" + urllib.parse.urlencode(sample.get("query") or {})
         return begin_stream(world, path, world.org.token if token is None else token, sample.get("headers"))

@@ -23,7 +23,8 @@ def read_routes():
 
 
 ROUTES = read_routes()
-PUBLIC = {"device_code_create", "device_token_create", "healthz", "readyz", "metrics", "openapi", "problem_page", "session_create", "agent_enroll", "agent_challenge",
+PUBLIC = {"device_code_create", "device_token_create", "healthz", "readyz", "metrics", "openapi", "problem_page", "session_create", "sign_in_options", "sign_in_start",
+          "sign_in_callback", "backchannel_logout", "agent_enroll", "agent_challenge",
           "agent_token"}
 
 
@@ -91,7 +92,8 @@ def with_ids(route):
     return "{" in route["path"] and "{slug}" not in route["path"]
 
 
-@each(with_ids)
+# Whose issuer one signs in at is public; sessions are people's, and test_sign_in.py shows that nobody ends another's.
+@each(lambda route: with_ids(route) and route["permission"] != "public" and route["operation"] != "session_delete_one")
 def test_what_others_own_is_404_like_what_does_not_exist(world, other, route):
     """The same bytes, so that nobody learns which ids exist. And nothing happens to it."""
     sample = SAMPLES[route["operation"]](other)

@@ -27,6 +27,12 @@ SECURITY_DEFINER = {
     "node_key_lookup": {"muster_app"},
     "person_orgs": {"muster_app"},
     "sessions_end": {"muster_app"},
+    "session_end": {"muster_app"},
+    "person_sessions": {"muster_app"},
+    "logins_end": {"muster_app"},
+    "issuer_org": {"muster_app"},
+    "login_attempt_take": {"muster_app"},
+    "sign_in_options": {"muster_app"},
     "partitions_make": {"muster_loop"},
     "statistics_refresh": {"muster_loop"},
 }

@@ -82,7 +82,7 @@ class Contract:
         assert str(status) in operation["responses"], f"{where}: the document does not know this status"
         if method != "HEAD":
             self.check_success(where, operation, status, kind, body)
-        if status < 300:
+        if status < 400:
             self.succeeded.add(operation["operationId"])
 
     def check_success(self, where, operation, status, kind, body):

@@ -218,3 +218,24 @@ Test(crypto, unsealing_matches_the_standards_vector)
     bound[0] ^= 1;
     cr_assert_not(crypto_unseal(key, bound_text, text, plain));
 }
+
+Test(crypto, base64_matches_rfc_4648)
+{
+    static const struct {
+        const char *plain;
+        const char *text;
+    } vectors[] = {{"", ""},
+                   {"f", "Zg=="},
+                   {"fo", "Zm8="},
+                   {"foo", "Zm9v"},
+                   {"foob", "Zm9vYg=="},
+                   {"fooba", "Zm9vYmE="},
+                   {"foobar", "Zm9vYmFy"},
+                   {"\xff\xfe\xfd", "//79"}};
+    for (size_t i = 0; i < COUNTOF(vectors); i++) {
+        char text[16];
+        crypto_base64(vectors[i].plain, strlen(vectors[i].plain), text);
+        cr_assert_str_eq(text, vectors[i].text);
+        cr_assert_eq(crypto_base64_len(strlen(vectors[i].plain)), strlen(text));
+    }
+}

@@ -75,9 +75,9 @@ struct request {
     struct str method;
     struct str path; /* raw, without query */
     struct str query;
-    struct str address;     /* client's, by trusted_proxies */
-    bool bearer;            /* the credential came in the Authorization header */
-    struct str cookies;     /* raw headers, ptr NULL = absent; for signing in only */
+    struct str address; /* client's, by trusted_proxies */
+    bool bearer;        /* the credential came in the Authorization header */
+    struct str cookies; /* raw headers, ptr NULL = absent; for signing in only */
     struct str user_agent;
     bool secure;            /* TLS here, or a trusted proxy says https: decides the cookie's name */
     const char *scope;      /* clusters and projects that the caller may do this to; NULL = all */
@@ -108,7 +108,7 @@ struct request {
     const char *content_type; /* NULL = application/json */
     struct str location;
     struct str set_cookie; /* several: separated by line feeds */
-    int retry_after_s; /* -1 = none */
+    int retry_after_s;     /* -1 = none */
     bool replayed;
     bool suspended; /* waits for the database or a writer */
 };
@@ -192,13 +192,13 @@ enum route_flag {
     ROUTE_RAW_BODY = 1 << 4,      /* the handler reads rq->body itself (agents' reports) */
     ROUTE_NO_STORE_BODY = 1 << 5, /* the answer carries a secret: never stored for replay */
     ROUTE_LENIENT = 1 << 6,       /* /agent/v1: unknown fields are ignored */
-    ROUTE_WEAK = 1 << 7,     /* `version` is a weak ETag, as for lists, but there are no pages */
-    ROUTE_COMPRESS = 1 << 8, /* br or gzip when accepted and the body is over 4 KiB */
-    ROUTE_DECISION = 1 << 9, /* a person decides: also what fails is audited */
-    ROUTE_SIGN_IN = 1 << 11, /* limited by address: whoever asks is nobody yet */
-    ROUTE_JOIN = 1 << 12,    /* the same for agents, with a limit of their own */
+    ROUTE_WEAK = 1 << 7,       /* `version` is a weak ETag, as for lists, but there are no pages */
+    ROUTE_COMPRESS = 1 << 8,   /* br or gzip when accepted and the body is over 4 KiB */
+    ROUTE_DECISION = 1 << 9,   /* a person decides: also what fails is audited */
+    ROUTE_SIGN_IN = 1 << 11,   /* limited by address: whoever asks is nobody yet */
+    ROUTE_JOIN = 1 << 12,      /* the same for agents, with a limit of their own */
     ROUTE_RAW_QUERY = 1 << 13, /* the handler reads rq->query itself (issuers add to it) */
-    ROUTE_ORG = 1 << 10      /* about the org as a whole: a role in a part of it does not help */
+    ROUTE_ORG = 1 << 10        /* about the org as a whole: a role in a part of it does not help */
 };
 
 /* HEAD is served by GET rows. */

@@ -456,6 +456,20 @@ void faults_reading(struct faults *faults, const struct fault_report *report, bo
     }
 }
 
+int faults_gravest(const struct faults *faults, const char *check, const char *device)
+{
+    int gravest = -1;
+
+    for (size_t i = 0; i < faults->count; i++) {
+        const struct fault *fault = &faults->open[i];
+
+        if (fits(fault, check, device) && (int)fault->severity > gravest) {
+            gravest = (int)fault->severity;
+        }
+    }
+    return gravest;
+}
+
 void faults_each_reading(const struct faults *faults,
                          void (*each)(const char *check, const char *device, const char *code,
                                       void *ctx),

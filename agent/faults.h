@@ -47,6 +47,8 @@ void faults_tell(struct faults *faults, const struct fault_report *report);
 void faults_state(struct faults *faults, const struct fault_report *report, bool bad);
 /* The same for sources whose faults of one check and device differ by their code. */
 void faults_reading(struct faults *faults, const struct fault_report *report, bool bad);
+/* The severity of the gravest open fault of that check and device; -1 = none is open. */
+int faults_gravest(const struct faults *faults, const char *check, const char *device);
 /* Calls for each open fault of a reading. */
 void faults_each_reading(const struct faults *faults,
                          void (*each)(const char *check, const char *device, const char *code,

@@ -18,7 +18,7 @@ void watch_init(struct agent *agent)
     disk_init(&agent->disk, &agent->options);
     network_init(&agent->network);
     fabric_init(&agent->fabric, &agent->options);
-    gpu_init(&agent->gpu, &agent->options);
+    gpu_init(&agent->gpu, &agent->options, &agent->grace);
     kmsg_init(&agent->kmsg, &agent->options, &agent->boot);
     inventory_init(&agent->inventory);
     grace_init(&agent->grace, &agent->options);

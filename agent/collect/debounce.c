@@ -148,6 +148,16 @@ static void tell(const struct debounce *debounce, const struct debounce_round *r
     faults_reading(round->faults, &report, bad);
 }
 
+/* One open fault of a check and a device is enough, until it gets worse. */
+static bool may_tell(const struct debounce_round *round, const struct seen *seen)
+{
+    const struct finding *finding = &seen->finding;
+
+    return seen->bad >= seen->row->raise_rounds &&
+           !grace_holds(round->grace, seen->row->grace, round->now_us) &&
+           faults_gravest(round->faults, finding->check, finding->device) < (int)finding->severity;
+}
+
 /* True when nothing is left to remember. */
 static bool settle(const struct debounce *debounce, const struct debounce_round *round,
                    struct seen *seen)
@@ -156,8 +166,7 @@ static bool settle(const struct debounce *debounce, const struct debounce_round 
         seen->now = false;
         seen->good = 0;
         seen->bad++;
-        if (seen->told || (seen->bad >= seen->row->raise_rounds &&
-                           !grace_holds(round->grace, seen->row->grace, round->now_us))) {
+        if (seen->told || may_tell(round, seen)) {
             seen->told = true;
             tell(debounce, round, seen, true);
         }

@@ -18,8 +18,6 @@
 #define CLASS_DISPLAY "0x03"
 /* A driver may be installed later. */
 #define ABSENT_RETRY_US (600 * INT64_C(1000000))
-/* While the machine boots a driver that is not loaded yet is no fault. */
-#define BOOT_GRACE_S 600
 #define NOT_LOADED_ROUNDS 3
 #define TIMEOUT_FAULT 3
 /* A killed process that is still there hangs inside the kernel. */
@@ -27,9 +25,9 @@
 #define MISSING_ROUNDS 3
 #define SAMPLE_US (9 * INT64_C(1000000))
 
-void gpu_init(struct gpu *gpu, const struct options *options)
+void gpu_init(struct gpu *gpu, const struct options *options, const struct grace *grace)
 {
-    *gpu = (struct gpu){.options = options};
+    *gpu = (struct gpu){.options = options, .grace = grace};
     collector_init(&gpu->collector, "gpu");
     probe_init(&gpu->probe, "muster-nvml", nvml_round, options->nvml_library,
                options->probe_timeout_seconds * 1000000);
@@ -102,23 +100,6 @@ static void forget_all(struct readings *readings)
     }
 }
 
-static int64_t uptime_s(const struct options *options)
-{
-    CLEANUP(buf_free) struct buf data = {0};
-    char path[PATH_MAX];
-    struct str part;
-    double seconds;
-
-    if (file_read(options_path(options, "/proc/uptime", path, sizeof(path)), 128, &data) != 0) {
-        return 0;
-    }
-    struct str rest = buf_str(&data);
-    if (!str_split(&rest, ' ', &part) || !str_parse_double(part, &seconds) || seconds > 1e10) {
-        return 0;
-    }
-    return (int64_t)seconds;
-}
-
 /* ---- no answer ---- */
 
 /* One time-out is a hint; a child that does not die, or three in a row, is a hung driver. */
@@ -150,7 +131,8 @@ static void end_timeout(struct gpu *gpu, struct faults *faults)
 
 /* ---- an answer ---- */
 
-static void judge_driver(struct gpu *gpu, const struct nvml_answer *answer, struct faults *faults)
+static void judge_driver(struct gpu *gpu, const struct nvml_answer *answer, struct faults *faults,
+                         int64_t now_us)
 {
     bool mismatch = answer->init_status == NVML_ERROR_LIB_RM_VERSION_MISMATCH;
     bool missing = answer->init_status == NVML_ERROR_DRIVER_NOT_LOADED;
@@ -167,7 +149,7 @@ static void judge_driver(struct gpu *gpu, const struct nvml_answer *answer, stru
     finding_set_summary(&finding, missing ? "the NVIDIA driver is not loaded"
                                           : "the NVIDIA driver is loaded");
     if (!missing ||
-        (gpu->not_loaded >= NOT_LOADED_ROUNDS && uptime_s(gpu->options) >= BOOT_GRACE_S)) {
+        (gpu->not_loaded >= NOT_LOADED_ROUNDS && !grace_holds(gpu->grace, GRACE_DRIVER, now_us))) {
         faults_state(faults, &report, missing);
     }
     finding.check = "driver_mismatch";
@@ -195,7 +177,7 @@ static void fail(struct gpu *gpu, const struct nvml_answer *answer, struct readi
         collector_unknown(&gpu->collector, now_us, "NVML: %s", answer->error);
         return;
     }
-    judge_driver(gpu, answer, faults);
+    judge_driver(gpu, answer, faults, now_us);
     collector_unknown(&gpu->collector, now_us, "NVML answers status %d", answer->init_status);
 }
 
@@ -293,7 +275,8 @@ static void take(struct gpu *gpu, const struct nvml_answer *answer, struct readi
         take_values(seen, reading);
     }
     for (unsigned i = 0; i < readings->gpu_count; i++) {
-        if (!present[i]) {
+        /* A driver that is being exchanged lists its GPUs one after the other. */
+        if (!present[i] && !grace_holds(gpu->grace, GRACE_DRIVER, now_us)) {
             judge_missing(&gpu->memory[i], &readings->gpus[i], faults);
         }
     }
@@ -323,7 +306,7 @@ static void take_answer(struct gpu *gpu, struct readings *readings, struct fault
         return;
     }
     gpu->works = true;
-    judge_driver(gpu, &answer, faults);
+    judge_driver(gpu, &answer, faults, now_us);
     take(gpu, &answer, readings, faults, now_us);
     if (answer.count == 0 && readings->gpu_count == 0) {
         collector_absent(&gpu->collector, now_us, "the driver shows no GPU");

@@ -3,6 +3,7 @@
 #define AGENT_COLLECT_GPU_H
 
 #include "agent/collect/collector.h"
+#include "agent/collect/grace.h"
 #include "agent/collect/nvml_child.h"
 #include "agent/collect/probe.h"
 #include "agent/collect/readings.h"
@@ -26,6 +27,7 @@ struct gpu {
     struct collector collector;
     struct probe probe;
     const struct options *options;
+    const struct grace *grace;
     unsigned timeouts;   /* in a row */
     unsigned not_loaded; /* rounds in a row without a loaded driver */
     bool works;          /* the last round reached the driver */
@@ -34,7 +36,8 @@ struct gpu {
     struct gpu_memory memory[GPUS_MAX];
 };
 
-void gpu_init(struct gpu *gpu, const struct options *options);
+/* The grace must outlive it. */
+void gpu_init(struct gpu *gpu, const struct options *options, const struct grace *grace);
 void gpu_ask(struct gpu *gpu, int64_t now_us);
 void gpu_news(struct gpu *gpu, enum probe_news news, struct readings *readings,
               struct faults *faults, int64_t now_us);

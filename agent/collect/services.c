@@ -1,10 +1,12 @@
 /* Units of systemd that a GPU node needs: those configured, or those of the known ones enabled. */
-#include "agent/collect/source.h"
+#include "agent/collect/services.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "agent/collect/source.h"
 
 #define UNITS_MAX 32
 #define UNIT_CAP 96
@@ -104,8 +106,7 @@ static unsigned write_unit(const struct unit *unit, bool configured, struct buf 
     return 1;
 }
 
-/* What `systemctl show` prints: a property a line, units apart by an empty line. */
-static unsigned read_units(struct str text, bool configured, struct buf *out)
+unsigned services_read(struct str text, bool configured, struct buf *out)
 {
     struct unit unit = {.id = ""};
     struct str line;
@@ -158,7 +159,7 @@ static void look_at_services(struct look *look)
         look_unknown(look, "systemd does not answer (systemctl's exit status is %d)", status);
         return;
     }
-    if (read_units(buf_str(&out), units.configured, &lines) == 0) {
+    if (services_read(buf_str(&out), units.configured, &lines) == 0) {
         look_absent(look, "none of the known services is enabled");
         return;
     }

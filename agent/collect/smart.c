@@ -10,6 +10,8 @@
 #include "base/clock.h"
 
 #define DISKS_MAX 32
+/* smartctl(8), exit status: wrong command line, device cannot be opened. */
+#define CANNOT_OPEN 3
 
 struct disks {
     char names[DISKS_MAX][24];
@@ -46,21 +48,22 @@ static void list_disks(const struct look *look, const char *folder, const char *
     }
 }
 
-static void ask_disk(struct look *look, const char *name)
+/* False when nothing was learnt about it. */
+static bool ask_disk(struct look *look, const char *name)
 {
     char device[64];
     /* A sleeping disk is left asleep. */
-    const char *argv[] = {"smartctl", "-j", "-n", "standby", "-H", "-A", device, NULL};
+    const char *argv[] = {"smartctl", "-j", "-n", "standby,0", "-H", "-A", device, NULL};
     CLEANUP(buf_free) struct buf out = {0};
     int status = 0;
 
     (void)snprintf(device, sizeof(device), "/dev/%s", name);
     if (look_program(look, argv, &out, &status)) {
         classify_smartctl(look->classify, buf_str(&out));
-        return;
+        return (status & CANNOT_OPEN) == 0;
     }
     if (!look->timed_out) {
-        return;
+        return false;
     }
     /* A disk that does not answer is a finding about the disk. */
     bool nvme = strncmp(name, "nvme", 4) == 0;
@@ -72,12 +75,14 @@ static void ask_disk(struct look *look, const char *name)
         look->state = COLLECTOR_OK;
         look->timed_out = false;
     }
+    return true;
 }
 
 static void look_at_disks(struct look *look)
 {
     struct disks disks = {.count = 0};
     int64_t end_us = look->deadline_us;
+    unsigned learnt = 0;
 
     if (!look_has_program(look, "smartctl")) {
         look_absent(look, "smartctl is not installed");
@@ -93,11 +98,13 @@ static void look_at_disks(struct look *look)
         int64_t now_us = clock_mono_us();
 
         look->deadline_us = now_us + (end_us - now_us) / (disks.count - i);
-        ask_disk(look, disks.names[i]);
+        learnt += ask_disk(look, disks.names[i]);
     }
     if (look->undead != 0) {
         /* The disk was found; those behind it were not asked. */
         look->state = COLLECTOR_OK;
+    } else if (learnt == 0 && look->state == COLLECTOR_OK) {
+        look_unknown(look, "smartctl can open no disk");
     }
 }
 

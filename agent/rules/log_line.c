@@ -146,11 +146,14 @@ static bool cut_ident(struct str *text, bool host_too, struct str *ret_ident)
     struct str word;
 
     for (int i = 0; i < (host_too ? 2 : 1); i++) {
-        if (!str_split(&rest, ' ', &word) || word.len < 2) {
+        if (!str_split(&rest, ' ', &word) || word.len == 0) {
             return false;
         }
         if (word.ptr[word.len - 1] != ':') {
             continue;
+        }
+        if (word.len == 1) {
+            return false;
         }
         word.len--;
         ptrdiff_t bracket = str_find(word, STR("["), 0);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/collect/fabric_manager.h"
 #include "agent/collect/links.h"
@@ -14,8 +15,10 @@
 #include "agent/rules/checks.h"
 #include "agent/rules/injection.h"
 #include "agent/rules/states.h"
+#include "base/file.h"
 
 #define SECOND INT64_C(1000000)
+#define BOOT "0b6a1f04-9c2f-4f1e-8a55-2d1f7b0c9e11"
 
 static const struct source_kind *find_kind(const char *name)
 {
@@ -95,6 +98,239 @@ Test(states, each_link_row_has_a_rule)
         cr_expect_eq(row->action != ACTION_NONE, row->severity == SEVERITY_CRITICAL, "%s",
                      row->code);
     }
+}
+
+/* ---- from a finding to a told fault ---- */
+
+static char folder[64];
+
+struct bench {
+    struct options options;
+    struct grace grace;
+    struct debounce debounce;
+    struct spool *spool;
+    struct faults *faults;
+    struct finding finding;
+    bool nvml_ok;
+};
+
+static void open_faults(struct bench *bench)
+{
+    char path[128];
+    char error[320];
+
+    (void)snprintf(path, sizeof(path), "%s/spool", folder);
+    bench->spool = spool_open(path, BOOT, 1 << 20, error, sizeof(error));
+    cr_assert_not_null(bench->spool, "%s", error);
+    (void)snprintf(path, sizeof(path), "%s/open", folder);
+    bench->faults = faults_open(path, bench->spool, BOOT);
+}
+
+static void close_faults(struct bench *bench)
+{
+    faults_flush(bench->faults);
+    faults_close(bench->faults);
+    spool_close(bench->spool);
+    debounce_free(&bench->debounce);
+}
+
+static struct bench open_bench(const char *source, const char *check, const char *code)
+{
+    struct bench bench = {
+        .options = {.root = "", .boot_grace_seconds = 600, .driver_grace_seconds = 900}};
+
+    (void)snprintf(folder, sizeof(folder), "/tmp/muster-sources-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    bench.finding = (struct finding){
+        .check = check, .severity = SEVERITY_WARNING, .clears = CLEARS_EVENT, .count = 1};
+    finding_set_code(&bench.finding, "%s", code);
+    bench.grace.uptime_s = 100000;
+    debounce_init(&bench.debounce, source);
+    open_faults(&bench);
+    return bench;
+}
+
+static void close_bench(struct bench *bench)
+{
+    char path[128];
+
+    close_faults(bench);
+    (void)snprintf(path, sizeof(path), "%s/spool", folder);
+    spool_remove(path, BOOT);
+    (void)rmdir(path);
+    (void)snprintf(path, sizeof(path), "%s/open", folder);
+    (void)unlink(path);
+    (void)rmdir(folder);
+}
+
+/* So many looks, with or without the finding. */
+static void look_times(struct bench *bench, unsigned times, bool found)
+{
+    bench->grace.options = &bench->options;
+    for (unsigned i = 0; i < times; i++) {
+        struct debounce_round round = {.findings = &bench->finding,
+                                       .count = found ? 1 : 0,
+                                       .faults = bench->faults,
+                                       .grace = &bench->grace,
+                                       .nvml_ok = bench->nvml_ok,
+                                       .now_us = 5 * SECOND};
+
+        debounce_round(&bench->debounce, &round);
+    }
+}
+
+static bool is_open(const struct bench *bench)
+{
+    return faults_has(bench->faults, bench->finding.check, bench->finding.device);
+}
+
+Test(debounce, a_finding_is_told_after_the_looks_of_its_row_and_ends_after_those)
+{
+    struct bench bench = open_bench("slurm", "slurm_node_state", "prolog_error");
+
+    look_times(&bench, 2, true);
+    cr_expect_not(is_open(&bench));
+    look_times(&bench, 1, true);
+    cr_expect(is_open(&bench));
+    look_times(&bench, 1, false);
+    cr_expect(is_open(&bench), "one good look may be luck");
+    look_times(&bench, 1, false);
+    cr_expect_not(is_open(&bench));
+    close_bench(&bench);
+}
+
+Test(debounce, one_good_look_begins_the_count_anew)
+{
+    struct bench bench = open_bench("slurm", "slurm_node_state", "prolog_error");
+
+    look_times(&bench, 2, true);
+    look_times(&bench, 1, false);
+    look_times(&bench, 2, true);
+    cr_expect_not(is_open(&bench));
+    close_bench(&bench);
+}
+
+Test(debounce, a_grace_holds_back_and_what_still_lasts_is_told_at_its_end)
+{
+    struct bench bench = open_bench("expected", "gpu_count", "missing");
+
+    bench.grace.driver_end_us = 6 * SECOND;
+    look_times(&bench, 20, true);
+    cr_expect_not(is_open(&bench));
+    bench.grace.driver_end_us = 4 * SECOND;
+    look_times(&bench, 1, true);
+    cr_expect(is_open(&bench));
+    close_bench(&bench);
+}
+
+Test(debounce, what_an_agent_before_told_is_ended_by_the_next)
+{
+    struct bench bench = open_bench("chrony", "clock", "offset");
+
+    look_times(&bench, 15, true);
+    close_faults(&bench);
+    open_faults(&bench);
+    debounce_init(&bench.debounce, "chrony");
+    cr_assert(is_open(&bench));
+    look_times(&bench, 2, false);
+    cr_expect_not(is_open(&bench));
+    close_bench(&bench);
+}
+
+Test(debounce, what_nvml_judges_itself_is_left_to_it)
+{
+    struct bench bench = open_bench("dcgm", "gpu_row_remap", "failure");
+
+    bench.nvml_ok = true;
+    look_times(&bench, 5, true);
+    cr_expect_not(is_open(&bench));
+    bench.nvml_ok = false;
+    look_times(&bench, 2, true);
+    cr_expect(is_open(&bench));
+    bench.nvml_ok = true;
+    look_times(&bench, 5, false);
+    cr_expect(is_open(&bench), "NVML ends what it sees as good");
+    close_bench(&bench);
+}
+
+Test(debounce, a_look_without_an_answer_ends_nothing)
+{
+    struct bench bench = open_bench("slurm", "slurm_node_state", "prolog_error");
+
+    look_times(&bench, 3, true);
+    for (int i = 0; i < 5; i++) {
+        struct debounce_round silence = {
+            .faults = bench.faults, .grace = &bench.grace, .silence = true, .now_us = 5 * SECOND};
+
+        debounce_round(&bench.debounce, &silence);
+    }
+    cr_expect(is_open(&bench));
+    close_bench(&bench);
+}
+
+Test(grace, it_ends_at_its_deadline)
+{
+    struct options options = {.boot_grace_seconds = 600};
+    struct grace grace = {.options = &options, .uptime_s = 599, .driver_end_us = 10};
+
+    cr_expect(grace_holds(&grace, GRACE_BOOT, 0));
+    cr_expect(grace_holds(&grace, GRACE_DRIVER, 0));
+    cr_expect_not(grace_holds(&grace, GRACE_NONE, 0));
+    grace.uptime_s = 600;
+    cr_expect_not(grace_holds(&grace, GRACE_BOOT, 0));
+    cr_expect(grace_holds(&grace, GRACE_DRIVER, 9));
+    cr_expect_not(grace_holds(&grace, GRACE_DRIVER, 10));
+}
+
+static void write_file(const char *name, const char *text)
+{
+    char path[160];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    file = fopen(path, "we");
+    cr_assert_not_null(file, "%s", path);
+    (void)fputs(text, file);
+    (void)fclose(file);
+}
+
+Test(grace, an_unloaded_driver_is_being_exchanged_until_the_deadline)
+{
+    char path[160];
+    struct options options = {
+        .boot_grace_seconds = 0, .driver_grace_seconds = 900, .driver_grace_file = ""};
+    struct grace grace;
+
+    (void)snprintf(folder, sizeof(folder), "/tmp/muster-grace-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/sys/module/nvidia", folder);
+    cr_assert_eq(file_make_dirs(path, 0700), 0);
+    options.root = folder;
+    write_file("sys/module/nvidia/version", "570.124.06\n");
+    grace_init(&grace, &options);
+    grace_look(&grace, SECOND);
+    cr_expect_not(grace_holds(&grace, GRACE_DRIVER, SECOND), "a driver that is loaded");
+    (void)snprintf(path, sizeof(path), "%s/sys/module/nvidia/version", folder);
+    (void)unlink(path);
+    grace_look(&grace, 2 * SECOND);
+    cr_expect(grace_holds(&grace, GRACE_DRIVER, 2 * SECOND));
+    grace_look(&grace, 800 * SECOND);
+    cr_expect(grace_holds(&grace, GRACE_DRIVER, 800 * SECOND));
+    grace_look(&grace, 903 * SECOND);
+    cr_expect_not(grace_holds(&grace, GRACE_DRIVER, 903 * SECOND), "one that never came back");
+    write_file("sys/module/nvidia/version", "575.1\n");
+    grace_look(&grace, 904 * SECOND);
+    cr_expect(grace_holds(&grace, GRACE_DRIVER, 904 * SECOND), "another version");
+    (void)unlink(path);
+    for (const char *name = "sys/module/nvidia"; name != NULL;
+         name = strcmp(name, "sys/module/nvidia") == 0 ? "sys/module"
+                : strcmp(name, "sys/module") == 0      ? "sys"
+                : strcmp(name, "sys") == 0             ? "."
+                                                       : NULL) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+        (void)rmdir(path);
+    }
+    (void)rmdir(folder);
 }
 
 /* ---- counters ---- */

@@ -195,7 +195,11 @@ test("the account says who one is and what one may do, and ends all sessions", a
   await page.getByRole("button", { name: /Maya Okafor/ }).click();
   await page.getByRole("link", { name: "Account" }).click();
   await says(page, "That is everything there is in this organization.");
+  await page.getByRole("cell", { name: "Chrome on Linux (this one)" }).waitFor();
   await looksRight(page);
+  await page.getByRole("button", { name: "End the session of Safari on iPhone from 10.4.2.3…" }).click();
+  await page.getByRole("button", { name: "End the session", exact: true }).click();
+  await page.getByRole("cell", { name: "Safari on iPhone" }).first().waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Sign out everywhere…" }).click();
   await page.getByRole("button", { name: "Sign out everywhere", exact: true }).click();
   await says(page, "You are signed out");

@@ -24,6 +24,16 @@ test("who is not signed in is sent to the provider, and comes back to where they
   await stage.leave(page);
 });
 
+test("signing out goes on to the provider's own page, where it has one", async () => {
+  await stage.steer({ signOutUrl: `${stage.base}/at-the-provider` });
+  const page = await stage.page("/account");
+  const left = page.waitForRequest((request) => request.isNavigationRequest() && request.url().endsWith("/at-the-provider"));
+  await page.getByRole("button", { name: "Sign out", exact: true }).click();
+  await left;
+  await says(page, "Sign in with Okta");
+  await stage.leave(page);
+});
+
 test("each refusal is a sentence; the way with a link stays", async () => {
   const page = await stage.page("/sign-in?error=email_unverified");
   await says(page, "You could not be signed in");

@@ -103,7 +103,7 @@ test("without a network the page says so", async () => {
 test("a sign-out that the server does not confirm says so, and can be repeated", async () => {
   const page = await stage.page(base);
   await says(page, "Live");
-  await stage.steer({ fail: { "/session": 503 } });
+  await stage.steer({ fail: { "/auth/sign-out": 503 } });
   await page.getByRole("button", { name: /Maya Okafor/ }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
   await says(page, "You may still be signed in");

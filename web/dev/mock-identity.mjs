@@ -55,12 +55,15 @@ export function identity(tools) {
   let made;
   let joins;
   let waiting;
+  let sessions;
 
   function reset() {
     const now = Date.now();
     made = 0;
     providers.reset();
     joins = [];
+    const session = (n, more) => ({ id: idOf("session", n), org: { id: tools.org(), name: "main" }, created_at: iso(now - n * 3_600_000), seen_at: iso(now - n * 240_000), expires_at: iso(now + 8 * 3_600_000), address: `10.4.2.${n}`, user_agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36", issuer: { id: idOf("issuer", 1), title: "Okta" }, current: n === 1, ...more });
+    sessions = [session(1, {}), session(2, { user_agent: "muster/0.1", address: "10.4.7.21" }), session(3, { user_agent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1", issuer: null })];
     waiting = { user_code: "bcdf-ghjk", client: "muster on login-1", address: "10.4.7.21", state: "pending", created_at: iso(now - 20_000), expires_at: iso(now + 580_000) };
     chain = new Map();
     members = [
@@ -158,6 +161,8 @@ export function identity(tools) {
       return one;
     }, 201],
     ["DELETE", "/join-tokens/:t", ({ t }) => { need("token.write"); find(joins, t).revoked_at = iso(Date.now()); }, 204],
+    ["GET", "/sessions", () => ({ items: sessions })],
+    ["DELETE", "/sessions/:s", ({ s }) => { sessions.splice(sessions.indexOf(find(sessions, s)), 1); }, 204],
     ["GET", "/device-codes/:d", ({ d }) => { if (d !== waiting.user_code) { throw missing(); } return waiting; }],
     ["POST", "/device-codes/:d", ({ d }, _, body) => {
       if (d !== waiting.user_code || waiting.state !== "pending") {

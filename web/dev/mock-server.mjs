@@ -42,6 +42,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
   let signedIn = true;
   let fail = {};
   let slow = 0;
+  let signOutUrl = null;
   let stream = "up";
   const log = [];
   const streams = new Set();
@@ -447,7 +448,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
   }
 
   async function api(request, response, url) {
-    const path = url.pathname.slice("/api/v1".length);
+    const path = url.pathname.replace(/^\/api\/v1/, "");
     log.push(`${request.method} ${path}${url.search}`);
     const failing = Object.entries(fail).find(([part]) => path.includes(part));
     try {
@@ -458,10 +459,11 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
         throw new Refusal(415, "media_type", "This media type is not accepted", "Send Content-Type: application/json; a cookie alone changes nothing.");
       }
       const body = request.method === "GET" ? {} : await bodyOf(request);
-      if (path === "/sessions" && request.method === "DELETE" && !failing) {
-        return void session(request, response, body);
+      if (path === "/auth/sign-out" && !failing) {
+        signedIn = false;
+        return void answer(request, response, 200, { url: signOutUrl });
       }
-      if (path === "/session" && !failing) {
+      if ((path === "/session" || (path === "/sessions" && request.method === "DELETE")) && !failing) {
         return void session(request, response, body);
       }
       if (request.method === "GET" && who.open[path] && !failing) {
@@ -524,6 +526,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     fail = wish.fail ?? fail;
     role = wish.roles ?? role;
     slow = wish.slow ?? slow;
+    signOutUrl = wish.reset ? null : (wish.signOutUrl ?? signOutUrl);
     signedIn = wish.signedIn ?? signedIn;
     org = wish.org ?? org;
     if (wish.stream) {
@@ -558,7 +561,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     const url = new URL(request.url, "http://localhost");
     if (url.pathname === "/mock") {
       void steer(request, response);
-    } else if (url.pathname.startsWith("/api/v1/")) {
+    } else if (url.pathname.startsWith("/api/v1/") || url.pathname === "/auth/sign-out") {
       void api(request, response, url);
     } else {
       file(request, response, url);

@@ -37,6 +37,8 @@ export class ApiError extends Error {
 }
 
 export interface Options {
+  /** the path stands below the server itself and not below /api/v1 */
+  outside?: boolean;
   body?: unknown;
   ifMatch?: string;
   ifNoneMatch?: string | null;
@@ -104,7 +106,7 @@ export async function request<T>(method: string, path: string, options: Options 
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
   let response: Response;
   try {
-    response = await fetch(BASE + path, {
+    response = await fetch(options.outside ? path : BASE + path, {
       method,
       headers,
       body: options.body === undefined ? (method === "POST" ? "{}" : null) : JSON.stringify(options.body),

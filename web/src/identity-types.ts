@@ -162,3 +162,16 @@ export interface DeviceRequest {
   created_at: string;
   expires_at: string;
 }
+
+/** One of one's own sessions. */
+export interface SessionItem {
+  id: string;
+  org: { id: string; name: string };
+  created_at: string;
+  seen_at: string;
+  expires_at: string;
+  address: string;
+  user_agent: string;
+  issuer: { id: string; title: string } | null;
+  current: boolean;
+}

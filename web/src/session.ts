@@ -42,10 +42,12 @@ export async function switchOrg(orgId: string): Promise<void> {
 /** Why the server did not take the last sign-out: the session may go on. */
 export const signOutError = signal<ApiError | null>(null);
 
+/** Signs out here, and where the identity provider has a page for it, there too. */
 export async function signOut(): Promise<void> {
   signOutError.value = null;
+  let there: string | null = null;
   try {
-    await request("DELETE", "/session");
+    there = (await request<{ url: string | null }>("POST", "/auth/sign-out", { outside: true, body: {} })).data?.url ?? null;
   } catch (cause) {
     const error = cause instanceof ApiError ? cause : new ApiError(0, "console", "The console failed", String(cause), null);
     signOutError.value = error.status === 401 ? null : error;
@@ -53,5 +55,9 @@ export async function signOut(): Promise<void> {
   forgetAll();
   me.value = null;
   signedOut.value = true;
+  if (there) {
+    location.assign(there);
+    return;
+  }
   navigate("/sign-in");
 }

@@ -3,13 +3,16 @@ import { useSignal } from "@preact/signals";
 import { request, signedOut, type ApiError } from "../api";
 import { navigate } from "../router";
 import { me, signOut } from "../session";
-import { forgetAll, useQuery } from "../store";
+import type { SessionItem } from "../identity-types";
+import { forgetAll, refresh, useQuery } from "../store";
 import type { ClusterItem, List, Project } from "../types";
 import { Button } from "../ui/controls";
 import { Dialog } from "../ui/dialog";
 import { FactList, Nothing, Section, Time } from "../ui/page";
-import { Note } from "../ui/states";
+import { Listing } from "../ui/listing";
+import { Loaded, Note } from "../ui/states";
 import { PERMISSION_WORDS, roleTitle } from "./roles";
+import { VerbForm } from "./verb-form";
 import { ask, asked, askNothing } from "./asked";
 import { orgName, problemOf, SettingsPage } from "./settings";
 
@@ -59,6 +62,78 @@ function SignOutEverywhere() {
   );
 }
 
+/** "Firefox on Linux", as far as a browser tells. */
+function browserOf(agent: string): string {
+  const browser = /(Firefox|Edg|OPR|Chrome|Safari)\//.exec(agent.includes("Edg/") ? agent.replace("Chrome/", "") : agent.includes("OPR/") ? agent.replace("Chrome/", "") : agent)?.[1];
+  const system = /(Windows|Macintosh|Android|iPhone|iPad|Linux)/.exec(agent)?.[1];
+  const names: Record<string, string> = { Edg: "Edge", OPR: "Opera", Macintosh: "macOS" };
+  const said = [browser, system].map((one) => (one ? (names[one] ?? one) : one));
+  return said[0] ? `${said[0]}${said[1] ? ` on ${said[1]}` : ""}` : agent || "not said";
+}
+
+function Sessions() {
+  const sessions = useQuery<{ items: SessionItem[] }>("/sessions");
+  const { what, id } = asked();
+  const ended = what === "end" ? sessions.data.value?.items.find((one) => one.id === id) : null;
+  return (
+    <Section title="Your sessions" hint="in every organization">
+      <Loaded query={sessions} what="The list of your sessions">
+        {(list) => (
+          <Listing
+            name="Your sessions"
+            rows={list.items}
+            rowKey={(one) => one.id}
+            columns={[
+              {
+                key: "what",
+                head: "With",
+                cell: (one) => (
+                  <>
+                    <b title={one.user_agent}>{browserOf(one.user_agent)}</b>
+                    {one.current && <span class="t3"> (this one)</span>}
+                  </>
+                ),
+              },
+              { key: "from", head: "From", class: "nw", cell: (one) => one.address || <Nothing>not recorded</Nothing> },
+              { key: "by", head: "Signed in with", cell: (one) => one.issuer?.title ?? "a link" },
+              { key: "org", head: "In", class: "mid-only", cell: (one) => one.org.name },
+              { key: "began", head: "Began", class: "nw t2", cell: (one) => <Time iso={one.created_at} form="moment" /> },
+              { key: "seen", head: "Last used", class: "nw t2", cell: (one) => <Time iso={one.seen_at} form="ago" /> },
+              {
+                key: "do",
+                head: <span class="vh">Actions</span>,
+                class: "nw num",
+                cell: (one) =>
+                  one.current ? null : (
+                    <Button small label={`End the session of ${browserOf(one.user_agent)} from ${one.address}…`} onClick={() => ask("end", one.id)}>
+                      End…
+                    </Button>
+                  ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
+      {ended && (
+        <VerbForm
+          title="End this session"
+          lead={`${browserOf(ended.user_agent)} from ${ended.address || "an unknown address"}, in ${ended.org.name}.`}
+          path={`/sessions/${ended.id}`}
+          method="DELETE"
+          verb="End the session"
+          onClose={askNothing}
+          done={() => {
+            refresh("/sessions");
+            askNothing();
+          }}
+        >
+          {() => <p>Whoever uses it has to sign in again. Do this for a browser that you do not know, and tell whoever runs Muster here.</p>}
+        </VerbForm>
+      )}
+    </Section>
+  );
+}
+
 function Grants() {
   const who = me.value;
   const clusters = useQuery<List<ClusterItem>>("/clusters?limit=200");
@@ -103,24 +178,27 @@ export function AccountPage() {
       }
     >
       {() => (
-        <div class="cols half">
-          <Section title="Who you are here">
-            <Grants />
-          </Section>
-          <Section title="What you may do" end={<a href="/settings/members/roles">All roles</a>}>
-            <ul class="plainlist">
-              {PERMISSION_WORDS.filter(([permission]) => mine.has(permission)).map(([permission, words]) => (
-                <li key={permission}>{words}</li>
-              ))}
-            </ul>
-            <p class="s12 t3 gap8">
-              {PERMISSION_WORDS.some(([permission]) => !mine.has(permission))
-                ? `Not: ${PERMISSION_WORDS.filter(([permission]) => !mine.has(permission)).map(([, words]) => words.charAt(0).toLowerCase() + words.slice(1)).join("; ")}.`
-                : "That is everything there is in this organization."}
-            </p>
-          </Section>
-          {what === "everywhere" && <SignOutEverywhere />}
-        </div>
+        <>
+          <div class="cols half">
+            <Section title="Who you are here">
+              <Grants />
+            </Section>
+            <Section title="What you may do" end={<a href="/settings/members/roles">All roles</a>}>
+              <ul class="plainlist">
+                {PERMISSION_WORDS.filter(([permission]) => mine.has(permission)).map(([permission, words]) => (
+                  <li key={permission}>{words}</li>
+                ))}
+              </ul>
+              <p class="s12 t3 gap8">
+                {PERMISSION_WORDS.some(([permission]) => !mine.has(permission))
+                  ? `Not: ${PERMISSION_WORDS.filter(([permission]) => !mine.has(permission)).map(([, words]) => words.charAt(0).toLowerCase() + words.slice(1)).join("; ")}.`
+                  : "That is everything there is in this organization."}
+              </p>
+            </Section>
+            {what === "everywhere" && <SignOutEverywhere />}
+          </div>
+          {who?.kind === "session" && <Sessions />}
+        </>
       )}
     </SettingsPage>
   );

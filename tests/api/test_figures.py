@@ -8,19 +8,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 from fake_agent import Agent, Beat  # noqa: E402
 from server import Musterd  # noqa: E402
+from waiting import wait_for as until  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def house():
-    with Musterd(interval_seconds=1, loop_period_ms=100, rollup_interval_ms=200, history_interval_seconds=2) as running:
+    with Musterd(interval_seconds=2, loop_period_ms=100, rollup_interval_ms=200, history_interval_seconds=2) as running:
         yield running
-
-
-def until(what, seconds=15):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.05)
 
 
 def rollup(server, columns):
@@ -30,16 +24,16 @@ def rollup(server, columns):
 def test_a_summary_adds_up_what_the_nodes_say_and_leaves_out_what_is_old(house):
     agents = [Agent(house, gpus=gpus) for gpus in (8, 4, 16)]
     with Beat(*agents):
-        until(lambda: rollup(house, "nodes, healthy, gpus, gpus_read") == "3|3|28|28")
-        assert rollup(house, "round(gpu_busy_ratio::numeric, 3), gpu_mem_used_mib, gpu_mem_total_mib, power_w") == "0.900|2800|5600|14000"
-        assert rollup(house, "round(cpu_ratio::numeric, 3), mem_used_mib, net_mbps, fabric_mbps IS NULL") == "0.300|3000|6|t"
+        columns = ("nodes, healthy, gpus, gpus_read, round(gpu_busy_ratio::numeric, 3), gpu_mem_used_mib, gpu_mem_total_mib, power_w,"
+                   " round(cpu_ratio::numeric, 3), mem_used_mib, net_mbps, fabric_mbps IS NULL")
+        until(lambda: rollup(house, columns) == "3|3|28|28|0.900|2800|5600|14000|0.300|3000|6|t", said=lambda: rollup(house, columns))
     # Nobody reports any more: no reading is better than an old one.
     until(lambda: rollup(house, "gpus_read, gpu_busy_ratio IS NULL, unknown, gpus") == "0|t|3|28")
 
 
 def test_the_version_of_summaries_moves_only_with_them(house):
     head = lambda: house.sql(f"SELECT rollup_version FROM org_head WHERE org_id = '{house.org_id}'")
-    until(lambda: rollup(house, "unknown = nodes AND seen_20s = 0") == "t", 40)
+    until(lambda: rollup(house, "unknown = nodes AND seen_20s = 0") == "t")
     time.sleep(0.5)
     before = head()
     time.sleep(1)
@@ -69,17 +63,18 @@ def test_the_first_look_makes_partitions_and_throws_away_what_is_old(house):
     until(lambda: house.sql("SELECT count(*) FROM idempotency WHERE key = 'old'") == "0")
     assert house.sql("SELECT count(*) FROM idempotency WHERE key = 'new'") == "1"
     until(lambda: house.sql(f"SELECT cardinality(states) > 0 FROM state_anchor WHERE cluster_id = '{house.cluster_id}'") == "t")
+    until(lambda: all(loop["ok"] for loop in house.api("GET", "/readyz").json()["background"]))
     ready = house.api("GET", "/readyz").json()
     assert ready["partitions_days"] >= 14
     assert {loop["name"] for loop in ready["background"]} == {"derive_nodes", "close_incidents", "propose_repairs", "run_repairs",
                                                              "roll_up", "maintain", "sign_audit"}
-    assert all(loop["ok"] for loop in ready["background"])
 
 
 def test_loops_go_on_after_the_database_was_away(house):
     house.pg.restart()
+    until(lambda: house.api("GET", "/readyz").status_code == 200)
     agent = Agent(house)
     with Beat(agent):
-        until(lambda: house.sql(f"SELECT state FROM node WHERE id = '{agent.node_id}'") == "healthy", 20)
+        until(lambda: house.sql(f"SELECT state FROM node WHERE id = '{agent.node_id}'") == "healthy")
     metrics = house.client.get(house.url("/metrics")).text
     assert 'muster_background_runs_total{loop="derive_nodes"}' in metrics

@@ -8,8 +8,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 from fake_agent import Agent, Beat, join_token  # noqa: E402
 from server import Musterd  # noqa: E402
+from waiting import wait_for  # noqa: E402
 
-SETTINGS = {"interval_seconds": 1, "loop_period_ms": 100, "rollup_interval_ms": 200}
+# Silent after a minute: no machine is so slow that a node falls silent by itself. Whose silence is wanted, has it from the database.
+SETTINGS = {"interval_seconds": 20, "loop_period_ms": 100, "rollup_interval_ms": 200}
 
 
 @pytest.fixture(scope="module")
@@ -18,22 +20,18 @@ def house():
         yield running
 
 
-def until(what, seconds=15):
-    deadline = time.monotonic() + seconds
-    while True:
-        value = what()
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.05)
-
-
 def row(server, agent, columns="state"):
     return server.sql(f"SELECT {columns} FROM node WHERE id = '{agent.node_id}'")
 
 
-def is_in(server, agent, state, seconds=15):
-    until(lambda: row(server, agent) == state, seconds)
+def is_in(server, agent, state):
+    wait_for(lambda: row(server, agent) == state, said=lambda: f"{state}, but {row(server, agent)}")
+
+
+def silence(server, *agents):
+    """Nothing was heard of them for an hour."""
+    ids = ", ".join(f"'{agent.node_id}'" for agent in agents)
+    server.sql(f"UPDATE node_latest SET seen_at = now() - interval '1 hour' WHERE node_id IN ({ids})")
 
 
 def new_cluster(server, name):
@@ -72,6 +70,7 @@ def test_a_silent_node_is_unknown_whatever_it_was(house):
         fine.report()
         is_in(house, sick, "unhealthy")
         is_in(house, fine, "healthy")
+        silence(house, sick, fine)
         is_in(house, sick, "unknown")
         is_in(house, fine, "unknown")
         assert "Last heard at" in row(house, fine, "reason")
@@ -98,10 +97,10 @@ def test_a_warning_is_a_mark_on_a_healthy_node(house):
     with Beat(agent, other):
         is_in(house, agent, "healthy")
         agent.event(stream=1, check_id="disk_space", severity="warning", clears="event", summary="The disk is 96 % full")
-        until(lambda: row(house, agent, "state, warning") == "healthy|t")
+        wait_for(lambda: row(house, agent, "state, warning") == "healthy|t")
         assert row(house, agent, "reason") == "The disk is 96 % full"
         agent.event(stream=1, check_id="disk_space", severity="warning", clear=True)
-        until(lambda: row(house, agent, "state, warning, reason") == "healthy|f|")
+        wait_for(lambda: row(house, agent, "state, warning, reason") == "healthy|f|")
 
 
 def test_quiet_closes_what_clears_by_quiet_and_only_while_the_node_is_heard(house):
@@ -110,21 +109,24 @@ def test_quiet_closes_what_clears_by_quiet_and_only_while_the_node_is_heard(hous
     with Beat(other, third):
         agent.event(stream=1, check_id="gpu_throttle", severity="warning", clears="quiet", quiet_seconds=5, summary="Hot")
         agent.report()
+        is_in(house, agent, "healthy")
+        silence(house, agent)
         is_in(house, agent, "unknown")
         quiet = "SELECT last_at < now() - interval '5.5 s' FROM incident WHERE node_id = '" + agent.node_id + "'"
-        until(lambda: house.sql(quiet) == "t")
+        wait_for(lambda: house.sql(quiet) == "t")
         assert incident() == "f"
         agent.report()
-        until(lambda: incident() == "t")
+        wait_for(lambda: incident() == "t")
 
 
 def test_maintenance_is_paused_and_ends_by_itself(house):
     _, (agent, other) = agents_in(house, "pause", 2)
     with Beat(agent, other):
         is_in(house, agent, "healthy")
-        house.sql(f"UPDATE node SET paused_until = now() + interval '2 s', paused_by = 'M. Okafor' WHERE id = '{agent.node_id}'")
+        house.sql(f"UPDATE node SET paused_until = now() + interval '1 hour', paused_by = 'M. Okafor' WHERE id = '{agent.node_id}'")
         is_in(house, agent, "paused")
         assert "M. Okafor" in row(house, agent, "reason")
+        house.sql(f"UPDATE node SET paused_until = now() + interval '1 s' WHERE id = '{agent.node_id}'")
         is_in(house, agent, "healthy")
 
 
@@ -132,9 +134,10 @@ def test_R10_when_nearly_all_fall_silent_together_nothing_happens_but_unknown(ho
     cluster, agents = agents_in(house, "cutoff", 20)
     one = agents[0]
     with Beat(*agents):
-        until(lambda: house.sql(f"SELECT count(*) FROM node WHERE cluster_id = '{cluster}' AND state = 'healthy'") == "20")
+        wait_for(lambda: house.sql(f"SELECT count(*) FROM node WHERE cluster_id = '{cluster}' AND state = 'healthy'") == "20")
     with Beat(one):  # 19 of 20 silent
-        until(lambda: house.sql(f"SELECT count(*) FROM node WHERE cluster_id = '{cluster}' AND state = 'unknown'") == "19")
+        silence(house, *agents[1:])
+        wait_for(lambda: house.sql(f"SELECT count(*) FROM node WHERE cluster_id = '{cluster}' AND state = 'unknown'") == "19")
         assert "cut off" in row(house, agents[7], "reason")
         one.xid79()
         is_in(house, one, "unhealthy")
@@ -142,18 +145,18 @@ def test_R10_when_nearly_all_fall_silent_together_nothing_happens_but_unknown(ho
         assert house.sql(f"SELECT count(*) FROM repair WHERE cluster_id = '{cluster}'") == "0"
         assert house.sql(f"SELECT count(*) FROM incident WHERE cluster_id = '{cluster}'") == "1"
     with Beat(*agents):  # heals: no storm, and the real fault is taken up
-        until(lambda: house.sql(f"SELECT count(*) FROM node WHERE cluster_id = '{cluster}' AND state = 'healthy'") == "19")
-        until(lambda: house.sql(f"SELECT count(*) FROM repair WHERE cluster_id = '{cluster}'") == "1")
+        wait_for(lambda: house.sql(f"SELECT count(*) FROM node WHERE cluster_id = '{cluster}' AND state = 'healthy'") == "19")
+        wait_for(lambda: house.sql(f"SELECT count(*) FROM repair WHERE cluster_id = '{cluster}'") == "1")
 
 
 def test_O2_after_a_start_no_node_is_called_down_within_the_grace():
-    with Musterd(**SETTINGS, start_grace_seconds=60) as house:
+    with Musterd(**SETTINGS, start_grace_seconds=600) as house:
         cluster, agents = agents_in(house, "grace", 200)
         count = lambda state: int(house.sql(f"SELECT count(*) FROM node WHERE cluster_id = '{cluster}' AND state = '{state}'"))
         with Beat(*agents, every=0.8):
-            until(lambda: count("healthy") == 200, 30)
+            wait_for(lambda: count("healthy") == 200)
         house.terminate()
-        time.sleep(3.5)  # every agent is silent for more than three intervals
+        silence(house, *agents)  # for more than three intervals
         house.start()
         deadline = time.monotonic() + 3
         while time.monotonic() < deadline:
@@ -163,6 +166,6 @@ def test_O2_after_a_start_no_node_is_called_down_within_the_grace():
                           " AND data ->> 'to' IN ('unhealthy', 'unknown')")
         assert moved == "0"
         with Beat(*agents, every=0.8):
-            until(lambda: house.sql(f"SELECT count(*) FROM node_latest l JOIN node n ON n.id = l.node_id WHERE n.cluster_id = '{cluster}'"
-                                    " AND l.seen_at > now() - interval '3 s'") == "200")
+            wait_for(lambda: house.sql(f"SELECT count(*) FROM node_latest l JOIN node n ON n.id = l.node_id WHERE n.cluster_id = '{cluster}'"
+                                    " AND l.seen_at > now() - interval '30 min'") == "200")
         assert count("healthy") == 200

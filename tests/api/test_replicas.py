@@ -10,6 +10,7 @@ import pytest
 
 from server import Musterd
 from test_event_stream import Stream
+from waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def test_O8_an_event_written_through_one_replica_is_on_a_stream_of_the_other(fir
     with Stream(second).ready() as stream:
         answer = first.api("POST", f"/api/v1/clusters/{first.cluster_id}/events", {"summary": "through the first"})
         assert answer.status_code == 201
-        number, kind, data = stream.next(5)
+        number, kind, data = stream.next()
         assert (kind, data["summary"], number) == ("note.added", "through the first", answer.json()["seq"])
 
 
@@ -61,7 +62,7 @@ def test_O3_more_than_the_database_can_take_is_503_with_retry_after_and_bounded_
     before = rss_kib(first)
 
     def ask(_):
-        with httpx.Client(timeout=30, trust_env=False) as client:
+        with httpx.Client(timeout=120, trust_env=False) as client:
             begun, answers = time.monotonic(), []
             for _ in range(3):
                 answers.append(client.get(first.url("/api/v1/clusters"), headers={"Authorization": f"Bearer {first.admin}"}))
@@ -76,9 +77,7 @@ def test_O3_more_than_the_database_can_take_is_503_with_retry_after_and_bounded_
     seen = {answer for _, answers in results for answer in answers}
     assert seen == {(503, True)}, seen
     assert rss_kib(first) - before < 64 * 1024
-    deadline = time.monotonic() + 20
-    while first.api("GET", "/api/v1/clusters").status_code != 200:
-        assert time.monotonic() < deadline, "it did not recover"
+    wait_for(lambda: first.api("GET", "/api/v1/clusters").status_code == 200, said="it did not recover")
 
 
 def test_O3_health_is_answered_while_the_database_stands_still(first):

@@ -5,6 +5,10 @@ import socket
 import time
 
 
+class Silence(AssertionError):
+    """What was waited for did not come."""
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -93,7 +97,7 @@ class Raw:
                 return text
             left = deadline - time.monotonic()
             if left <= 0:
-                raise AssertionError(f"{pattern!r} did not come; have {self.buffer[-500:]!r}")
+                raise Silence(f"{pattern!r} did not come; have {self.buffer[-500:]!r}")
             self.sock.settimeout(left)
             try:
                 if not self._more():

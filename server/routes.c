@@ -20,6 +20,7 @@
 #include "server/handlers/overview.h"
 #include "server/handlers/policies.h"
 #include "server/handlers/repairs.h"
+#include "server/handlers/replay.h"
 #include "server/handlers/report.h"
 #include "server/handlers/session.h"
 #include "server/handlers/sign_in.h"
@@ -245,6 +246,8 @@ const struct route routes[] = {
      .handler = policy_update, BODY(policy_update_body, policy_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
     {.method = "DELETE", .path = "/api/v1/policies/{policy}", .operation = "policy_delete", .perm = PERM_CLUSTER_WRITE, .success = 204, .sql = -1,
      .handler = policy_delete, .flags = ROUTE_IF_MATCH | ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/policies/dry-run", .operation = "policy_replay", .perm = PERM_CLUSTER_WRITE, .success = 200, .sql = -1,
+     .handler = policy_replay, BODY(policy_create_body, policy_in), .flags = ROUTE_COMPRESS},
     {.method = "GET", .path = "/api/v1/nodes/{node}/policy", .operation = "node_policy", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
      .handler = policy_of_node},
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/policy", .operation = "cluster_policy", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,

@@ -478,3 +478,26 @@ SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.s
        CASE WHEN s.status IS NULL AND a.target_id IS NULL THEN 'This breaker is not open.' END AS detail,
        'closed' AS state, s.status IS NOT NULL AS replayed, coalesce(row_to_json(a)::text, s.body) AS body
   FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN cur c ON true LEFT JOIN act a ON true;
+
+-- ---------------------------------------------------------------- a policy against what really happened
+-- Faults of the last 30 days that asked for an action, with what admission wants to know of them. $2 cluster or NULL $3 node or NULL
+-- $4 time zone. `good` false: there is no such zone, or no such place.
+-- name: policy_replay
+SELECT z.good, z.zone, f.cluster_id, f.nodes, f.node_id, f.node_name, f.rack, f.leaf, f.off, f.check_id, f.code, f.action, f.at, f.closed_at,
+       f.zone_offset, f.busy
+  FROM (SELECT EXISTS (SELECT FROM pg_timezone_names t WHERE t.name = $4::text) AS zone,
+               ($2::uuid IS NULL OR EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid))
+               AND ($3::uuid IS NULL OR EXISTS (SELECT FROM node n WHERE n.org_id = $1 AND n.id = $3::uuid)) AS good) z
+  LEFT JOIN LATERAL (
+    SELECT i.cluster_id, n.id AS node_id, n.name AS node_name, n.rack, n.leaf, NOT n.auto_repair AS off, i.check_id, i.code, i.action,
+           extract(epoch FROM id_time(i.id))::bigint AS at, extract(epoch FROM i.closed_at)::bigint AS closed_at,
+           extract(epoch FROM (id_time(i.id) AT TIME ZONE CASE WHEN z.zone THEN $4::text ELSE 'UTC' END) - (id_time(i.id) AT TIME ZONE 'UTC'))::bigint AS zone_offset,
+           (SELECT count(*) FROM node m WHERE m.org_id = $1 AND m.cluster_id = i.cluster_id AND m.removed_at IS NULL) AS nodes,
+           coalesce((SELECT h.gpu_util[n.slot % 1024 + 1] > 5 FROM cluster_history h
+                      WHERE h.org_id = $1 AND h.cluster_id = i.cluster_id AND h.chunk = n.slot / 1024 AND h.at <= id_time(i.id)
+                        AND h.at > id_time(i.id) - interval '15 minutes' ORDER BY h.at DESC LIMIT 1), false) AS busy
+      FROM incident i JOIN node n ON n.org_id = $1 AND n.id = i.node_id
+     WHERE i.org_id = $1 AND i.node_fault AND i.action <> 'none' AND i.id > id_at(now() - interval '30 days')
+       AND ($2::uuid IS NULL OR i.cluster_id = $2::uuid) AND ($3::uuid IS NULL OR i.node_id = $3::uuid)
+     ORDER BY i.cluster_id, i.id LIMIT 3000) f ON z.good AND z.zone
+ ORDER BY f.cluster_id, f.at;

@@ -188,6 +188,7 @@ SAMPLES = {
     "policy_get": lambda w: {"path": {"policy": w.policy()}},
     "policy_update": lambda w: {"path": {"policy": w.policy()}, "json": {"concurrency_max": 3}, "headers": MATCH_1},
     "policy_delete": lambda w: {"path": {"policy": w.policy()}, "headers": MATCH_1},
+    "policy_replay": lambda w: {"json": {"cluster_id": w.org.cluster_id, "mode": "automatic"}},
     "node_policy": in_node,
     "cluster_policy": in_cluster,
     "org_guard": lambda w: {},
@@ -234,6 +235,7 @@ TAKEN_BACK = {
 # Changes that leave no audit row, with the reason.
 WITHOUT_AUDIT = {
     "agent_challenge": "changes nothing",
+    "policy_replay": "changes nothing",
     "device_code_create": "nobody is known yet; what follows from it is audited",
     "agent_token": "a further access token of a key whose joining was audited",
     "agent_report": "readings; what follows from them is events",

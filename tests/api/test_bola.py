@@ -105,6 +105,8 @@ SWAPS = {
     ("token_create", "body", "cluster_id"): cluster_of,
     ("policy_create", "body", "cluster_id"): cluster_of,
     ("policy_create", "body", "node_id"): lambda w: w.node(),
+    ("policy_replay", "body", "cluster_id"): cluster_of,
+    ("policy_replay", "body", "node_id"): lambda w: w.node(),
     ("agent_challenge", "body", "node_id"): lambda w: w.agent().node_id,
     ("agent_token", "body", "node_id"): lambda w: w.agent().node_id,
 }

@@ -276,3 +276,33 @@ def test_R4_a_plan_made_under_another_version_of_the_policy_is_refused(house):
     house.api("PATCH", f"/api/v1/policies/{policy['id']}", {"grace_seconds": 1}, headers={"If-Match": '"1"'})
     answer = approve(house, repair)
     assert answer.status_code == 409 and answer.json()["code"] == "plan_changed"
+
+
+# ---------------------------------------------------------------- replay
+def test_a_policy_is_played_against_what_really_happened(house):
+    from fake_agent import Agent, join_token
+    first = new_node(house)
+    token = join_token(house, uses=5, cluster_id=first.cluster_id)
+    agents = [first] + [Agent(house, token=token) for _ in range(5)]
+    for agent in agents:
+        agent.report()
+    for agent in agents[:2]:
+        agent.xid79()
+        agent.report()
+    agents[2].xid79(code="48", action="power_cycle")
+    agents[2].report()
+    until(lambda: house.sql(f"SELECT count(*) FROM incident WHERE cluster_id = '{first.cluster_id}'") == "3", 30)
+    play = lambda **settings: house.api("POST", "/api/v1/policies/dry-run", {"cluster_id": first.cluster_id, **settings})  # noqa: E731
+    told = len(house.api("GET", "/api/v1/policies?limit=200").json()["items"])
+    nothing = play()
+    assert nothing.status_code == 200, nothing.text
+    assert (nothing.json()["faults"], nothing.json()["starts"]) == (3, 0)
+    assert {reason["code"]: reason["faults"] for reason in nothing.json()["by_reason"]}["automation_off"] == 3
+    wide = {**ALONE, "starts_min": 100, "breaker_percent": 100}
+    some = play(automatic=["gpu_lost:79", "disk_nvme"], **wide).json()
+    assert some["starts"] == 2 and some["by_action"] == [{"action": "reboot", "starts": 2}] and some["unmatched"] == ["disk_nvme"]
+    assert [item["decision"] for item in some["items"]] == ["start", "start", "held"]
+    assert {item["node_id"] for item in some["items"][:2]} == {agent.node_id for agent in agents[:2]}
+    assert play(automatic=["gpu_lost"], time_zone="Mars/Olympus").status_code == 422
+    assert play(automatic=["gpu lost"]).status_code == 422
+    assert len(house.api("GET", "/api/v1/policies?limit=200").json()["items"]) == told, "nothing was saved"

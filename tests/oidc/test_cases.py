@@ -6,13 +6,14 @@ import re
 
 import jose
 import pytest
-from conftest import ISSUER, NOW, lines
+from conftest import ISSUER, NOW, ROOT, lines
 
 CASES = {case["id"].replace("_", "-"): case for case in lines("cases.jsonl")}
 TENANT = "11111111-1111-1111-1111-111111111111"
 OTHER_TENANT = "22222222-2222-2222-2222-222222222222"
 ENTRA = "https://login.microsoftonline.com/%s/v2.0"
 
+SIGN_IN = "tests/api/test_sign_in.py"
 # Cases about logins, sessions, fetching and the database: a verifier of single tokens cannot show them.
 ELSEWHERE = {
     "jwks-reused-kid-new-key": "cache of keys", "jwks-rotation-new-kid": "cache of keys", "idp-down-stale": "cache of keys",
@@ -20,10 +21,9 @@ ELSEWHERE = {
     "cli-redirect-loopback-only": "tests/api/test_device_login.py", "device-slow-down": "tests/api/test_device_login.py",
     "cli-cache-key": "tests/api/test_device_login.py",
     "discovery-issuer-mixup": "tests/unit/test_oidc_discovery.c",
-    "duplicate-callback-param": "login", "pkce-required": "login", "state-replay": "login", "state-two-tabs": "login",
-    "open-redirect-return-to": "login",
-    "logout-sub-only-all-sessions": "sessions", "refresh-groups-removed": "sessions", "refresh-no-id-token": "sessions",
-    "refresh-sub-changes": "sessions", "ssrf-redirect": "fetching",
+    **dict.fromkeys(("duplicate-callback-param", "pkce-required", "state-replay", "state-two-tabs", "open-redirect-return-to",
+                     "logout-sub-only-all-sessions", "refresh-groups-removed", "refresh-no-id-token", "refresh-sub-changes"), SIGN_IN),
+    "ssrf-redirect": "fetching",
 }
 
 
@@ -82,6 +82,11 @@ def test_every_case_is_shown_here_or_named():
     shown = {name.removeprefix("test_").replace("_", "-") for name in globals() if name.startswith("test_")}
     assert shown | set(ELSEWHERE) >= set(CASES), set(CASES) - shown - set(ELSEWHERE)
     assert not shown & set(ELSEWHERE)
+
+
+def test_the_cases_of_signing_in_are_tests_there():
+    text = (ROOT / SIGN_IN).read_text()
+    assert [name for name, place in ELSEWHERE.items() if place == SIGN_IN and f"def test_{name.replace('-', '_')}(" not in text] == []
 
 
 # ---------------------------------------------------------------- audience and type

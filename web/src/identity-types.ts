@@ -58,6 +58,9 @@ export interface AuditRow {
   actor: string | null;
   kind: string | null;
   credential: string | null;
+  /** iss and sub of an issuer's token */
+  issuer?: string | null;
+  subject?: string | null;
   address: string | null;
   request_id: string | null;
   action: string | null;

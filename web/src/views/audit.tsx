@@ -94,7 +94,7 @@ function Result({ row }: { row: AuditRow }) {
   );
 }
 
-const KINDS: Record<string, string> = { session: "a session in the browser", service: "a service token", agent: "the key of a node", none: "no credential" };
+const KINDS: Record<string, string> = { session: "a session in the browser", service: "a service token", agent: "the key of a node", token: "a token of an identity provider", none: "no credential" };
 
 interface Checked {
   line: AuditLine;
@@ -165,6 +165,8 @@ function Detail({ row }: { row: AuditRow }) {
             ["Time", utc(at)],
             ["With", row.kind ? (KINDS[row.kind] ?? row.kind) : "a command on the server"],
             row.credential ? ["Credential", <span class="mono brk">{row.credential}</span>] : null,
+            row.issuer ? ["Issuer", <span class="mono brk">{row.issuer}</span>] : null,
+            row.subject ? ["Subject", <span class="mono brk">{row.subject}</span>] : null,
             ["From", row.address ?? <Nothing>not recorded</Nothing>],
             row.target ? ["Target", <span class="mono brk">{row.target}</span>] : null,
             row.request_id ? ["Request", <span class="mono brk">{row.request_id}</span>] : null,

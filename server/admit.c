@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "server/bearer.h"
 #include "server/client.h"
 #include "server/config.h"
 #include "server/exchange.h"
@@ -18,7 +19,7 @@
 #define SESSION_IDLE_US (8 * HOUR_US)
 #define SESSION_TOUCH_US (300 * (int64_t)1000000)
 
-static void refuse(struct exchange *ex, enum err err, const char *sentence)
+void exchange_refuse(struct exchange *ex, enum err err, const char *sentence)
 {
     (void)fail(&ex->rq, err, "%s", sentence);
     ex->stage = STAGE_ANSWER;
@@ -88,9 +89,10 @@ static bool find_route(struct exchange *ex)
     uint64_t length = 0;
     rq->route = route_find(rq->method, rq->path, rq->path_ids, &ex->allow);
     if (rq->route == NULL) {
-        refuse(ex, ex->allow != 0 ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND,
-               ex->allow != 0 ? "The Allow header names the methods."
-                              : "Check the address; another organization's things are not shown.");
+        exchange_refuse(ex, ex->allow != 0 ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND,
+                        ex->allow != 0
+                            ? "The Allow header names the methods."
+                            : "Check the address; another organization's things are not shown.");
         return false;
     }
     ex->route_index = (int)(rq->route - routes);
@@ -126,10 +128,10 @@ static bool check_browser(struct exchange *ex)
     }
     enum err err = auth_same_origin(&browser, ex->rq.secure);
     if (err != ERR_NONE) {
-        refuse(ex, err,
-               err == ERR_MEDIA_TYPE
-                   ? "Send Content-Type: application/json; a cookie alone changes nothing."
-                   : "Changes with a cookie are taken from this server's own pages only.");
+        exchange_refuse(ex, err,
+                        err == ERR_MEDIA_TYPE
+                            ? "Send Content-Type: application/json; a cookie alone changes nothing."
+                            : "Changes with a cookie are taken from this server's own pages only.");
     }
     return err == ERR_NONE;
 }
@@ -168,10 +170,11 @@ static void refuse_limit(struct exchange *ex)
             ex->rq.retry_after_s = (int)ex->limits.of[i].wait_s;
         }
     }
-    refuse(ex, ERR_RATE_LIMITED, "Wait for the seconds in Retry-After, then go on more slowly.");
+    exchange_refuse(ex, ERR_RATE_LIMITED,
+                    "Wait for the seconds in Retry-After, then go on more slowly.");
 }
 
-static void permit(struct exchange *ex)
+void exchange_permit(struct exchange *ex)
 {
     struct request *rq = &ex->rq;
     if (!take_limits(ex)) {
@@ -184,9 +187,10 @@ static void permit(struct exchange *ex)
         ex->stage = STAGE_BODY;
         return;
     }
-    refuse(ex, err,
-           err == ERR_FORBIDDEN ? "Your roles do not include this; an administrator can grant it."
-                                : "Sign in, or send Authorization: Bearer with a token.");
+    exchange_refuse(ex, err,
+                    err == ERR_FORBIDDEN
+                        ? "Your roles do not include this; an administrator can grant it."
+                        : "Sign in, or send Authorization: Bearer with a token.");
 }
 
 struct touch {
@@ -209,7 +213,7 @@ static void touch(struct exchange *ex, struct auth_cache *cache)
 {
     struct request *rq = &ex->rq;
     bool session = rq->caller.kind == CALLER_SESSION;
-    if (rq->caller.kind == CALLER_AGENT ||
+    if (rq->caller.kind == CALLER_AGENT || rq->caller.kind == CALLER_TOKEN ||
         (session && rq->caller.expires_us - clock_wall_us() > SESSION_IDLE_US - SESSION_TOUCH_US) ||
         !auth_touch_due(cache, rq->token_hash)) {
         return;
@@ -239,31 +243,40 @@ static void on_caller(struct db_call *call, enum err err, const struct db_rows *
         ex->stage = STAGE_ANSWER;
     } else if (!auth_caller_read(rq->arena, rows, &rq->caller)) {
         rq->caller = (struct caller){0};
-        refuse(ex, ERR_UNAUTHENTICATED, "The token or session is not known, revoked or expired.");
+        exchange_refuse(ex, ERR_UNAUTHENTICATED,
+                        "The token or session is not known, revoked or expired.");
     } else {
         auth_cache_put(cache, rq->token_hash, follow_auth_epoch(loop_follow(rq->loop)),
                        &rq->caller);
         touch(ex, cache);
-        permit(ex);
+        exchange_permit(ex);
     }
     request_resume(rq);
 }
 
-static void look_up_caller(struct exchange *ex, struct str token)
+/* What the cache told is its own only until the next call. */
+static void keep_text(struct arena *arena, struct str *text)
+{
+    text->ptr = arena_strndup(arena, text->ptr, text->len);
+}
+
+static void look_up_caller(struct exchange *ex, enum auth_source source, struct str token)
 {
     struct request *rq = &ex->rq;
     struct auth_cache *cache = loop_slot(rq->loop, LOOP_SLOT_AUTH);
     crypto_sha256(token, rq->token_hash);
     if (auth_cache_get(cache, rq->token_hash, follow_auth_epoch(loop_follow(rq->loop)),
                        &rq->caller)) {
-        rq->caller.name =
-            (struct str){arena_strndup(rq->arena, rq->caller.name.ptr, rq->caller.name.len),
-                         rq->caller.name.len};
-        rq->caller.grants =
-            (struct str){arena_strndup(rq->arena, rq->caller.grants.ptr, rq->caller.grants.len),
-                         rq->caller.grants.len};
+        keep_text(rq->arena, &rq->caller.name);
+        keep_text(rq->arena, &rq->caller.grants);
+        keep_text(rq->arena, &rq->caller.issuer);
+        keep_text(rq->arena, &rq->caller.subject);
         touch(ex, cache);
-        permit(ex);
+        exchange_permit(ex);
+        return;
+    }
+    if (source == AUTH_ISSUER) {
+        bearer_admit(ex, token);
         return;
     }
     ex->call = (struct db_call){.sql = SQL_AUTH_LOOKUP, .done = on_caller, .ctx = ex};
@@ -289,11 +302,11 @@ static void find_caller(struct exchange *ex)
         return;
     }
     if (err != ERR_NONE) {
-        refuse(ex, err, "The Authorization header holds no token of this server.");
+        exchange_refuse(ex, err, "The Authorization header holds no token of this server.");
     } else if (source == AUTH_NONE) {
-        permit(ex);
+        exchange_permit(ex);
     } else if (check_browser(ex)) {
-        look_up_caller(ex, token);
+        look_up_caller(ex, source, token);
     }
 }
 
@@ -302,12 +315,12 @@ void exchange_admit(struct exchange *ex)
     take_address(ex);
     if (loop_db(ex->rq.loop) == NULL) {
         take_basics(ex);
-        refuse(ex, ERR_UNAVAILABLE, "The server is stopping; try again.");
+        exchange_refuse(ex, ERR_UNAVAILABLE, "The server is stopping; try again.");
         return;
     }
     if (needs_tls(ex)) {
         take_basics(ex);
-        refuse(
+        exchange_refuse(
             ex, ERR_TLS_REQUIRED,
             "Plain http is served to insecure_http_from only. Use https, set tls_certificate and "
             "tls_key, or put a TLS proxy in front.");

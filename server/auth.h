@@ -27,17 +27,18 @@
 #define AUTH_COOKIE_TLS "__Host-muster"
 #define AUTH_COOKIE_PLAIN "muster_session"
 
-enum auth_source { AUTH_NONE, AUTH_BEARER, AUTH_COOKIE };
+/* AUTH_ISSUER: a JWT, which an issuer may have made. */
+enum auth_source { AUTH_NONE, AUTH_BEARER, AUTH_COOKIE, AUTH_ISSUER };
 
 /* The token of a request: the Authorization header wins over the cookie. ERR_UNAUTHENTICATED when
- * an Authorization header is there and is no Bearer token of ours. */
+ * an Authorization header is there and is neither a Bearer token of ours nor a JWT. */
 enum err auth_token(struct str authorization, struct str cookie, bool secure,
                     enum auth_source *ret_source, struct str *ret_token) MUST_CHECK;
 
 /*
- * The cache: agents' and services' callers by hash, one a loop, at most AUTH_CACHE_MAX. An entry
- * lives 60 s and never past its own expiry; all go when the epoch moves (a revocation). Sessions
- * are not kept: they may change their org.
+ * The cache: callers by hash of agents', services' and issuers' tokens, one a loop, at most
+ * AUTH_CACHE_MAX. An entry lives 60 s and never past its own expiry; all go when the epoch moves (a
+ * revocation). Sessions are not kept: they may change their org.
  */
 #define AUTH_CACHE_MAX 131072
 struct auth_cache;

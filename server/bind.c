@@ -13,7 +13,8 @@ void bind_actor(struct request *rq, struct db_args *args)
     static const char *const kinds[] = {[CALLER_NONE] = "none",
                                         [CALLER_SESSION] = "session",
                                         [CALLER_SERVICE] = "service",
-                                        [CALLER_AGENT] = "agent"};
+                                        [CALLER_AGENT] = "agent",
+                                        [CALLER_TOKEN] = "token"};
     CLEANUP(buf_free) struct buf text = {0};
     struct enc enc;
     enc_init(&enc, &text);
@@ -26,6 +27,12 @@ void bind_actor(struct request *rq, struct db_args *args)
     }
     enc_key(&enc, "kind");
     enc_cstr(&enc, kinds[rq->caller.kind]);
+    if (rq->caller.kind == CALLER_TOKEN) {
+        enc_key(&enc, "issuer");
+        enc_str(&enc, rq->caller.issuer);
+        enc_key(&enc, "subject");
+        enc_str(&enc, rq->caller.subject);
+    }
     enc_key(&enc, "address");
     enc_str(&enc, rq->address);
     enc_key(&enc, "request_id");
@@ -76,6 +83,11 @@ static const char *list_text(struct arena *arena, const struct str_list *list)
     }
     buf_add_char(&text, '}');
     return arena_strndup(arena, text.ptr, text.len);
+}
+
+void bind_list(struct db_args *args, struct arena *arena, const struct str_list *list)
+{
+    db_arg(args, list_text(arena, list));
 }
 
 static bool flag_at(const void *in, size_t offset)

@@ -18,6 +18,8 @@ void bind_actor(struct request *rq, struct db_args *args);
 void bind_browser(struct request *rq, struct db_args *args);
 /* Idempotency key or NULL, then the fingerprint or NULL (what ARG_KEY adds). */
 void bind_key(struct request *rq, struct db_args *args);
+/* A text[]. */
+void bind_list(struct db_args *args, struct arena *arena, const struct str_list *list);
 /* Each field of a decoded struct, in table order (what ARG_BODY and ARG_QUERY add). */
 void bind_fields(struct request *rq, const struct field *fields, const void *in,
                  struct db_args *args);

@@ -36,6 +36,7 @@ struct http;
     X(HEADER_FORWARDED_FOR, "X-Forwarded-For", false)      \
     X(HEADER_FORWARDED_PROTO, "X-Forwarded-Proto", false)  \
     X(HEADER_USER_AGENT, "User-Agent", false)              \
+    X(HEADER_ORG, "Muster-Org", true)                      \
     X(HEADER_PREFER, "Prefer", false)                      \
     X(HEADER_ACCEPT, "Accept", false)                      \
     X(HEADER_ACCEPT_ENCODING, "Accept-Encoding", false)
@@ -122,6 +123,10 @@ enum err refuse_framing(const struct str headers[HEADER_COUNT], const char **ret
 /* ---- admit.c: from the headers to a known caller with the right permission */
 /* Afterwards stage is BODY or ANSWER, or rq.suspended: the lookup is under way. */
 void exchange_admit(struct exchange *ex);
+/* With rq.caller known: limits and permission; afterwards stage is BODY or ANSWER. */
+void exchange_permit(struct exchange *ex);
+/* The answer is this refusal. */
+void exchange_refuse(struct exchange *ex, enum err err, const char *sentence);
 bool exchange_wants_html(const struct exchange *ex);
 /* Bytes of body that this request may send. */
 size_t exchange_body_cap(const struct exchange *ex);

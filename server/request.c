@@ -126,3 +126,9 @@ enum err request_query(struct request *rq, enum sql_id sql, bool verb, const str
 {
     return request_query_as(rq, &rq->caller.org, sql, verb, args, then);
 }
+
+const struct uuid *caller_person(const struct caller *caller)
+{
+    return caller->kind == CALLER_SESSION || caller->kind == CALLER_TOKEN ? &caller->subject_id
+                                                                          : NULL;
+}

@@ -44,22 +44,27 @@ enum perm {
 #undef PERM_VALUE
 };
 
-enum caller_kind { CALLER_NONE, CALLER_SESSION, CALLER_SERVICE, CALLER_AGENT };
+enum caller_kind { CALLER_NONE, CALLER_SESSION, CALLER_SERVICE, CALLER_AGENT, CALLER_TOKEN };
 
 struct caller {
     enum caller_kind kind;
     struct uuid org;
     struct uuid credential_id;
     struct uuid subject_id; /* person, token or node */
-    struct str name;        /* shown as actor: person's name, token's name */
-    unsigned perms;         /* enum perm bits */
-    unsigned roles;         /* enum role bits, server/perms.h */
-    struct str grants;      /* roles in parts of the org, as auth_lookup gives them; may be empty */
+    struct str issuer;      /* CALLER_TOKEN: iss and sub of the issuer's token */
+    struct str subject;
+    struct str name;   /* shown as actor: person's name, token's name */
+    unsigned perms;    /* enum perm bits */
+    unsigned roles;    /* enum role bits, server/perms.h */
+    struct str grants; /* roles in parts of the org, as auth_lookup gives them; may be empty */
     bool platform_admin;
     struct uuid node_id;    /* agents */
     struct uuid cluster_id; /* agents */
     int64_t expires_us;
 };
+
+/* The person behind it; NULL for tokens of services and nodes. */
+const struct uuid *caller_person(const struct caller *caller);
 
 #define REQUEST_PATH_IDS 3
 
@@ -99,6 +104,7 @@ struct request {
     /* the answer; set by fail() or by the reply_* calls, sent by respond.c */
     enum err err;
     const char *detail;        /* sentence for the caller */
+    const char *reason;        /* why an issuer's token was refused, a code; NULL = none */
     struct str conflict_state; /* 409: the present state */
     int status;
     int64_t version;          /* ETag; -1 = none */

@@ -217,6 +217,9 @@ static void make_problem(struct exchange *ex)
     }
     write_member(&enc, "instance", arena_printf(rq->arena, "/requests/%s", rq->id));
     write_member(&enc, "code", info->code);
+    if (rq->reason != NULL) {
+        write_member(&enc, "reason", rq->reason);
+    }
     write_member(&enc, "request_id", rq->id);
     if (rq->conflict_state.ptr != NULL) {
         enc_key(&enc, "state");
@@ -281,10 +284,15 @@ static void add_failure_headers(struct exchange *ex, struct MHD_Response *respon
         add_allow(ex, response);
     }
     if (rq->err == ERR_UNAUTHENTICATED) {
+        const char *error =
+            ex->headers[HEADER_AUTHORIZATION].ptr == NULL ? "" : ", error=\"invalid_token\"";
+        /* RFC 6750 3. */
         add_header(response, "WWW-Authenticate",
-                   ex->headers[HEADER_AUTHORIZATION].ptr != NULL
-                       ? "Bearer realm=\"muster\", error=\"invalid_token\""
-                       : "Bearer realm=\"muster\"");
+                   rq->reason == NULL
+                       ? arena_printf(rq->arena, "Bearer realm=\"muster\"%s", error)
+                       : arena_printf(rq->arena,
+                                      "Bearer realm=\"muster\"%s, error_description=\"%s\"", error,
+                                      rq->reason));
     }
     if (rq->retry_after_s < 0 &&
         (rq->status == 503 || rq->status == 429 || rq->err == ERR_KEY_IN_FLIGHT)) {

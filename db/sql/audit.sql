@@ -22,7 +22,8 @@ SELECT 200 AS status, c.seq AS version,
        (SELECT CASE WHEN count(*) > $7::int THEN (array_agg((extract(epoch FROM p.at) * 1000000)::bigint || ':' || p.seq
                                                             ORDER BY p.at DESC, p.seq DESC))[$7::int] END FROM page p) AS next,
        (SELECT concat('{"items":[', string_agg(row_to_json(t)::text, ',' ORDER BY t.at DESC, t.seq DESC), '],"as_of_seq":', c.seq, '}')
-          FROM (SELECT p.seq, p.at, p.actor, p.b ->> 'kind' AS kind, p.b ->> 'credential' AS credential, p.b ->> 'address' AS address,
+          FROM (SELECT p.seq, p.at, p.actor, p.b ->> 'kind' AS kind, p.b ->> 'credential' AS credential, p.b ->> 'issuer' AS issuer, p.b ->> 'subject' AS subject,
+                       p.b ->> 'address' AS address,
                        p.b ->> 'request_id' AS request_id, p.action, p.target, p.b ->> 'target_name' AS target_name,
                        p.b ->> 'outcome' AS outcome, p.b ->> 'reason' AS reason, p.b -> 'before' AS before, p.b -> 'after' AS after
                   FROM page p ORDER BY p.at DESC, p.seq DESC LIMIT $7::int) t) AS body

@@ -9,8 +9,7 @@
 enum err org_list(struct request *rq)
 {
     struct db_args args = {0};
-    db_arg_uuid(&args, rq->arena,
-                rq->caller.kind == CALLER_SESSION ? &rq->caller.subject_id : NULL);
+    db_arg_uuid(&args, rq->arena, caller_person(&rq->caller));
     db_arg_i64(&args, rq->arena, rq->page_limit);
     db_arg_str(&args, rq->arena, rq->page_keys);
     return request_query(rq, SQL_ORG_LIST, false, &args, NULL);
@@ -45,8 +44,7 @@ static enum err create(struct request *rq)
     struct db_args args = {0};
     db_arg_uuid(&args, rq->arena, &id);
     bind_fields(rq, org_create_body, rq->in, &args);
-    db_arg_uuid(&args, rq->arena,
-                rq->caller.kind == CALLER_SESSION ? &rq->caller.subject_id : NULL);
+    db_arg_uuid(&args, rq->arena, caller_person(&rq->caller));
     bind_actor(rq, &args);
     return request_query_as(rq, &id, SQL_ORG_CREATE, true, &args, on_created);
 }

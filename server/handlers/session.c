@@ -230,7 +230,9 @@ static enum err on_me(struct request *rq, const struct db_rows *rows)
     enc_init(&enc, &text);
     enc_obj(&enc);
     enc_key(&enc, "kind");
-    enc_cstr(&enc, caller->kind == CALLER_SESSION ? "session" : "service");
+    enc_cstr(&enc, caller->kind == CALLER_SESSION ? "session"
+                   : caller->kind == CALLER_TOKEN ? "token"
+                                                  : "service");
     enc_key(&enc, "id");
     enc_uuid(&enc, &caller->subject_id);
     enc_key(&enc, "name");
@@ -262,8 +264,7 @@ enum err me_get(struct request *rq)
 {
     CLEANUP(buf_free) struct buf roles = {0};
     struct db_args args = {0};
-    db_arg_uuid(&args, rq->arena,
-                rq->caller.kind == CALLER_SESSION ? &rq->caller.subject_id : NULL);
+    db_arg_uuid(&args, rq->arena, caller_person(&rq->caller));
     buf_add_char(&roles, '{');
     for (int bit = 0; bit < ROLE_COUNT; bit++) {
         if ((rq->caller.roles & (1u << bit)) != 0) {

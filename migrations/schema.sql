@@ -414,6 +414,36 @@ ALTER TABLE ONLY muster.audit_head FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.audit_head OWNER TO muster_owner;
 
+-- Name: check_override; Type: TABLE
+
+CREATE TABLE muster.check_override (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    check_id text NOT NULL,
+    cluster_id uuid,
+    gpu_type text DEFAULT ''::text NOT NULL,
+    mode text,
+    severity text,
+    action text,
+    threshold integer,
+    reason text DEFAULT ''::text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT check_override_action_check CHECK ((action = ANY (ARRAY['none'::text, 'reset_gpu'::text, 'reboot'::text, 'power_cycle'::text, 'reprovision'::text, 'failover'::text, 'remove'::text]))),
+    CONSTRAINT check_override_check_id_check CHECK (((length(check_id) >= 1) AND (length(check_id) <= 63))),
+    CONSTRAINT check_override_gpu_type_check CHECK ((length(gpu_type) <= 255)),
+    CONSTRAINT check_override_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'shadow'::text, 'off'::text]))),
+    CONSTRAINT check_override_reason_check CHECK ((length(reason) <= 1023)),
+    CONSTRAINT check_override_severity_check CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text]))),
+    CONSTRAINT check_override_threshold_check CHECK (((threshold >= 1) AND (threshold <= 1000000)))
+);
+
+ALTER TABLE ONLY muster.check_override FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.check_override OWNER TO muster_owner;
+
 -- Name: cluster; Type: TABLE
 
 CREATE TABLE muster.cluster (
@@ -721,7 +751,7 @@ CREATE TABLE muster.incident (
     id uuid NOT NULL,
     no bigint NOT NULL,
     cluster_id uuid NOT NULL,
-    node_id uuid NOT NULL,
+    node_id uuid,
     device text DEFAULT ''::text NOT NULL,
     check_id text NOT NULL,
     code text DEFAULT ''::text NOT NULL,
@@ -741,10 +771,21 @@ CREATE TABLE muster.incident (
     closed_by text DEFAULT ''::text NOT NULL,
     note text DEFAULT ''::text NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
+    kernel_seq bigint,
+    root_id uuid,
+    common_id uuid,
+    serial text DEFAULT ''::text NOT NULL,
+    repeats integer DEFAULT 1 NOT NULL,
+    action_set text,
+    action_reason text DEFAULT ''::text NOT NULL,
+    mode text DEFAULT 'live'::text NOT NULL,
     CONSTRAINT incident_action_check CHECK ((action = ANY (ARRAY['none'::text, 'reset_gpu'::text, 'reboot'::text, 'power_cycle'::text, 'reprovision'::text, 'failover'::text, 'remove'::text]))),
+    CONSTRAINT incident_action_set_check CHECK ((action_set = ANY (ARRAY['none'::text, 'reset_gpu'::text, 'reboot'::text, 'power_cycle'::text, 'reprovision'::text, 'failover'::text, 'remove'::text]))),
     CONSTRAINT incident_check_id_check CHECK (((length(check_id) >= 1) AND (length(check_id) <= 63))),
     CONSTRAINT incident_clears_check CHECK ((clears = ANY (ARRAY['new_boot'::text, 'event'::text, 'quiet'::text, 'person'::text]))),
+    CONSTRAINT incident_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'shadow'::text]))),
     CONSTRAINT incident_note_check CHECK ((length(note) <= 4095)),
+    CONSTRAINT incident_of_a_node CHECK (((node_id IS NOT NULL) OR (check_id = 'common_cause'::text))),
     CONSTRAINT incident_severity_check CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text])))
 );
 
@@ -958,11 +999,16 @@ CREATE TABLE muster.node (
     version bigint DEFAULT 1 NOT NULL,
     key_stopped_at timestamp with time zone,
     command_key_n integer DEFAULT 1 NOT NULL,
+    pdu text DEFAULT ''::text NOT NULL,
+    file_server text DEFAULT ''::text NOT NULL,
+    driver_changed_at timestamp with time zone,
     role text DEFAULT ''::text NOT NULL,
+    CONSTRAINT node_file_server_check CHECK ((length(file_server) <= 127)),
     CONSTRAINT node_gpus_expected_check CHECK (((gpus_expected >= 0) AND (gpus_expected <= 64))),
     CONSTRAINT node_leaf_check CHECK ((length(leaf) <= 63)),
     CONSTRAINT node_name_check CHECK (((length(name) >= 1) AND (length(name) <= 253))),
     CONSTRAINT node_partition_check CHECK ((length(partition) <= 63)),
+    CONSTRAINT node_pdu_check CHECK ((length(pdu) <= 63)),
     CONSTRAINT node_rack_check CHECK ((length(rack) <= 63)),
     CONSTRAINT node_role_check CHECK ((length(role) <= 63)),
     CONSTRAINT node_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'starting'::text, 'healthy'::text, 'unhealthy'::text, 'repairing'::text, 'paused'::text, 'unknown'::text])))
@@ -1410,6 +1456,11 @@ ALTER TABLE ONLY muster.audit_head
 ALTER TABLE ONLY muster.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (org_id, at, seq);
 
+-- Name: check_override check_override_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.check_override
+    ADD CONSTRAINT check_override_pkey PRIMARY KEY (org_id, id);
+
 -- Name: cluster_history cluster_history_pkey; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.cluster_history
@@ -1698,6 +1749,10 @@ CREATE INDEX audit_seq ON ONLY muster.audit USING btree (org_id, seq);
 
 CREATE INDEX audit_target ON ONLY muster.audit USING btree (org_id, target, at DESC, seq DESC);
 
+-- Name: check_override_place; Type: INDEX
+
+CREATE UNIQUE INDEX check_override_place ON muster.check_override USING btree (org_id, check_id, gpu_type, COALESCE(cluster_id, '00000000-0000-0000-0000-000000000000'::uuid));
+
 -- Name: command_waiting; Type: INDEX
 
 CREATE INDEX command_waiting ON muster.command USING btree (state) WHERE (state = ANY (ARRAY['ready'::text, 'sent'::text]));
@@ -1746,6 +1801,10 @@ CREATE INDEX incident_closed ON muster.incident USING btree (org_id, cluster_id,
 
 CREATE INDEX incident_cluster ON muster.incident USING btree (org_id, cluster_id, no DESC);
 
+-- Name: incident_common; Type: INDEX
+
+CREATE INDEX incident_common ON muster.incident USING btree (org_id, common_id) WHERE (common_id IS NOT NULL);
+
 -- Name: incident_no; Type: INDEX
 
 CREATE UNIQUE INDEX incident_no ON muster.incident USING btree (org_id, no);
@@ -1757,6 +1816,18 @@ CREATE INDEX incident_node ON muster.incident USING btree (org_id, node_id, no D
 -- Name: incident_open; Type: INDEX
 
 CREATE UNIQUE INDEX incident_open ON muster.incident USING btree (org_id, node_id, device, check_id, code) WHERE (closed_at IS NULL);
+
+-- Name: incident_open_common; Type: INDEX
+
+CREATE UNIQUE INDEX incident_open_common ON muster.incident USING btree (org_id, cluster_id, code) WHERE ((closed_at IS NULL) AND (node_id IS NULL));
+
+-- Name: incident_root; Type: INDEX
+
+CREATE INDEX incident_root ON muster.incident USING btree (org_id, root_id) WHERE (root_id IS NOT NULL);
+
+-- Name: incident_serial; Type: INDEX
+
+CREATE INDEX incident_serial ON muster.incident USING btree (org_id, serial, no DESC) WHERE (serial <> ''::text);
 
 -- Name: issuer_id; Type: INDEX
 
@@ -1813,6 +1884,10 @@ CREATE INDEX node_not_healthy ON muster.node USING btree (org_id, cluster_id, st
 -- Name: node_scheduler_cluster; Type: INDEX
 
 CREATE INDEX node_scheduler_cluster ON muster.node_scheduler USING btree (org_id, cluster_id);
+
+-- Name: node_serial; Type: INDEX
+
+CREATE INDEX node_serial ON muster.node USING btree (org_id, host_serial) WHERE (host_serial <> ''::text);
 
 -- Name: node_slot; Type: INDEX
 
@@ -1924,6 +1999,16 @@ ALTER TABLE ONLY muster.agent_token
 ALTER TABLE ONLY muster.audit_head
     ADD CONSTRAINT audit_head_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
 
+-- Name: check_override check_override_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.check_override
+    ADD CONSTRAINT check_override_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id) ON DELETE CASCADE;
+
+-- Name: check_override check_override_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.check_override
+    ADD CONSTRAINT check_override_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
 -- Name: cluster cluster_org_id_project_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.cluster
@@ -1994,10 +2079,20 @@ ALTER TABLE ONLY muster.group_grant
 ALTER TABLE ONLY muster.idempotency
     ADD CONSTRAINT idempotency_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
 
+-- Name: incident incident_org_id_common_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.incident
+    ADD CONSTRAINT incident_org_id_common_id_fkey FOREIGN KEY (org_id, common_id) REFERENCES muster.incident(org_id, id);
+
 -- Name: incident incident_org_id_node_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.incident
     ADD CONSTRAINT incident_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
+
+-- Name: incident incident_org_id_root_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.incident
+    ADD CONSTRAINT incident_org_id_root_id_fkey FOREIGN KEY (org_id, root_id) REFERENCES muster.incident(org_id, id);
 
 -- Name: issuer_key_set issuer_key_set_org_id_issuer_id_fkey; Type: FK CONSTRAINT
 
@@ -2180,6 +2275,10 @@ ALTER TABLE muster.audit ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.audit_head ENABLE ROW LEVEL SECURITY;
 
+-- Name: check_override; Type: ROW SECURITY
+
+ALTER TABLE muster.check_override ENABLE ROW LEVEL SECURITY;
+
 -- Name: cluster; Type: ROW SECURITY
 
 ALTER TABLE muster.cluster ENABLE ROW LEVEL SECURITY;
@@ -2272,6 +2371,10 @@ ALTER TABLE muster.idempotency ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.incident ENABLE ROW LEVEL SECURITY;
 
+-- Name: check_override ingest; Type: POLICY
+
+CREATE POLICY ingest ON muster.check_override FOR SELECT TO muster_ingest USING (true);
+
 -- Name: event ingest; Type: POLICY
 
 CREATE POLICY ingest ON muster.event TO muster_ingest USING (true) WITH CHECK (true);
@@ -2279,6 +2382,10 @@ CREATE POLICY ingest ON muster.event TO muster_ingest USING (true) WITH CHECK (t
 -- Name: incident ingest; Type: POLICY
 
 CREATE POLICY ingest ON muster.incident TO muster_ingest USING (true) WITH CHECK (true);
+
+-- Name: node ingest; Type: POLICY
+
+CREATE POLICY ingest ON muster.node FOR SELECT TO muster_ingest USING (true);
 
 -- Name: node_latest ingest; Type: POLICY
 
@@ -2371,6 +2478,10 @@ CREATE POLICY owner_all ON muster.audit TO muster_owner USING (true) WITH CHECK 
 -- Name: audit_head owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.audit_head TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: check_override owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.check_override TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: cluster owner_all; Type: POLICY
 
@@ -2548,6 +2659,14 @@ ALTER TABLE muster.repair_guard ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.repair_step ENABLE ROW LEVEL SECURITY;
 
+-- Name: check_override scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.check_override AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE ((cluster_id IS NULL) OR (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[])))
+END);
+
 -- Name: cluster scoped; Type: POLICY
 
 CREATE POLICY scoped ON muster.cluster AS RESTRICTIVE FOR SELECT TO muster_app USING (
@@ -2705,6 +2824,10 @@ CREATE POLICY tenant ON muster.audit TO muster_app, muster_loop USING ((org_id =
 -- Name: audit_head tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.audit_head TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: check_override tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.check_override TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: cluster tenant; Type: POLICY
 
@@ -2969,6 +3092,12 @@ GRANT INSERT(body) ON TABLE muster.audit TO muster_loop;
 GRANT SELECT,INSERT ON TABLE muster.audit_head TO muster_app;
 GRANT SELECT ON TABLE muster.audit_head TO muster_loop;
 
+-- Name: TABLE check_override; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.check_override TO muster_app;
+GRANT SELECT ON TABLE muster.check_override TO muster_loop;
+GRANT SELECT ON TABLE muster.check_override TO muster_ingest;
+
 -- Name: TABLE cluster; Type: ACL
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.cluster TO muster_app;
@@ -3113,6 +3242,18 @@ GRANT SELECT ON TABLE muster.membership TO muster_loop;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.node TO muster_app;
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.node TO muster_loop;
+
+-- Name: COLUMN node.org_id; Type: ACL
+
+GRANT SELECT(org_id) ON TABLE muster.node TO muster_ingest;
+
+-- Name: COLUMN node.id; Type: ACL
+
+GRANT SELECT(id) ON TABLE muster.node TO muster_ingest;
+
+-- Name: COLUMN node.gpu_type; Type: ACL
+
+GRANT SELECT(gpu_type) ON TABLE muster.node TO muster_ingest;
 
 -- Name: TABLE node_key; Type: ACL
 

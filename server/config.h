@@ -35,12 +35,14 @@ struct config {
     int64_t database_wait_seconds;
     int64_t interval_seconds;
     int64_t history_interval_seconds;
-    int64_t loop_period_ms;             /* background loops look at everything so often (1000) */
-    int64_t rollup_interval_ms;         /* (2000) */
-    int64_t start_grace_seconds;        /* after a start silence changes no state (300) */
-    int64_t cooldown_seconds;           /* after a repair's end, and after a rejection (1800) */
-    int64_t scheduler_period_ms;        /* (5000) */
-    int64_t drain_wait_seconds;         /* between cordon and act: time to cancel (0) */
+    int64_t loop_period_ms;      /* background loops look at everything so often (1000) */
+    int64_t rollup_interval_ms;  /* (2000) */
+    int64_t start_grace_seconds; /* after a start silence changes no state (300) */
+    int64_t cooldown_seconds;    /* after a repair's end, and after a rejection (1800) */
+    int64_t scheduler_period_ms; /* (5000) */
+    int64_t settle_seconds;      /* what often ends by itself is proposed after so long (90) */
+    int64_t boot_grace_seconds;  /* after a boot or a new driver some checks are no fault (600) */
+    int64_t drain_wait_seconds;  /* between cordon and act: time to cancel (0) */
     int64_t command_within_seconds;     /* a command that is not taken within is withdrawn (120) */
     int64_t rate_credential_per_minute; /* requests; 0 = no limit (600) */
     int64_t rate_org_per_minute;        /* (6000) */

@@ -110,6 +110,8 @@ const struct field node_update_body[] = {
     ROW(FIELD_BOOL, node_update_in, schedulable, 0, 0, 0, NULL),
     ROW(FIELD_BOOL, node_update_in, auto_repair, 0, 0, 0, NULL),
     NULLABLE_ROW(FIELD_TIME, node_update_in, paused_until, 0, 0),
+    ROW(FIELD_STR, node_update_in, pdu, 0, 0, 63, NULL),
+    ROW(FIELD_STR, node_update_in, file_server, 0, 0, 127, NULL),
     END,
 };
 
@@ -167,7 +169,9 @@ const struct field cluster_query[] = {
     ROW(FIELD_STR_LIST, node_query, state, 0, 0, 7, node_states),                                  \
     ROW(FIELD_STR, node_query, q, 0, 0, 253, NULL),                                                \
     ROW(FIELD_BOOL, node_query, warning, 0, 0, 0, NULL),                                           \
-    ROW(FIELD_STR, node_query, rack, 0, 0, 63, NULL)
+    ROW(FIELD_STR, node_query, rack, 0, 0, 63, NULL),                                              \
+    ROW(FIELD_STR, node_query, pdu, 0, 0, 63, NULL),                                               \
+    ROW(FIELD_STR, node_query, file_server, 0, 0, 127, NULL)
 
 const struct field node_query[] = {
     NODE_FILTERS,
@@ -211,6 +215,7 @@ const struct field incident_query[] = {
     ROW(FIELD_STR_LIST, incident_query, check_id, 0, 0, 50, NULL),
     ROW(FIELD_TIME, incident_query, since, 0, 0, 0, NULL),
     ROW(FIELD_TIME, incident_query, until, 0, 0, 0, NULL),
+    ROW(FIELD_BOOL, incident_query, roots, 0, 0, 0, NULL),
     END,
 };
 

@@ -103,6 +103,8 @@ struct node_update_in {
     struct str partition;
     int64_t gpus_expected;
     int64_t paused_until;
+    struct str pdu;
+    struct str file_server;
     bool schedulable;
     bool auto_repair;
     bool has_rack;
@@ -112,6 +114,8 @@ struct node_update_in {
     bool has_schedulable;
     bool has_auto_repair;
     bool has_paused_until;
+    bool has_pdu;
+    bool has_file_server;
     bool null_gpus_expected;
     bool null_paused_until;
 };
@@ -186,12 +190,16 @@ struct node_query {
     struct str_list state;
     struct str q; /* prefix of the name */
     struct str rack;
+    struct str pdu;
+    struct str file_server;
     struct str sort; /* name, -name, state */
     bool warning;
     bool has_state;
     bool has_q;
     bool has_warning;
     bool has_rack;
+    bool has_pdu;
+    bool has_file_server;
     bool has_sort;
 };
 extern const struct field node_query[];
@@ -233,8 +241,10 @@ struct incident_query {
     bool has_node_id;
     bool has_state;
     bool has_check_id;
+    bool roots;
     bool has_since;
     bool has_until;
+    bool has_roots;
 };
 extern const struct field incident_query[];
 

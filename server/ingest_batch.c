@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 #define STATE_COLUMNS 22
-#define EVENT_COLUMNS 20
+#define EVENT_COLUMNS 21
 #define STRIKE_COLUMNS 4 /* org, node, seq, boot */
 #define COLUMNS_MAX STATE_COLUMNS
 /* Rounds that are built at once: what one transaction may hold beside the readings. */
@@ -439,6 +439,11 @@ static void add_event(struct columns *columns, const struct entry *entry)
     add_i64(columns, 17, event->count);
     add_text(columns, 18, event->summary);
     add_text(columns, 19, entry->with_lines ? event->lines : (struct str){0});
+    if (event->kernel_seq > 0) {
+        add_i64(columns, 20, event->kernel_seq);
+    } else {
+        add_raw(columns, 20, STR("NULL"));
+    }
     columns->rows++;
 }
 

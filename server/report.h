@@ -35,9 +35,10 @@ enum report_kind {
 /* Texts are valid UTF-8 without NUL, within the limits of the tables; they lie in the body or the
  * arena. */
 struct report_event {
-    int64_t seq;   /* >= 1, growing within its stream */
-    int64_t at_us; /* by the server's clock, not in the future */
-    int64_t count; /* >= 1 */
+    int64_t seq;        /* >= 1, growing within its stream */
+    int64_t at_us;      /* by the server's clock, not in the future */
+    int64_t count;      /* >= 1 */
+    int64_t kernel_seq; /* number of its kernel record; 0 = from elsewhere */
     struct str check_id;
     struct str code;
     struct str device;

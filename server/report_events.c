@@ -240,16 +240,25 @@ enum event_field {
     EVENT_SUMMARY,
     EVENT_LINES,
     EVENT_CLEAR,
+    EVENT_KERNEL_SEQ,
     EVENT_FIELDS
 };
 static const char *const event_fields[EVENT_FIELDS] = {
-    [EVENT_SEQ] = "seq",           [EVENT_AT] = "at",
-    [EVENT_CHECK] = "check_id",    [EVENT_CODE] = "code",
-    [EVENT_DEVICE] = "device",     [EVENT_SEVERITY] = "severity",
-    [EVENT_ACTION] = "action",     [EVENT_FAULT] = "node_fault",
-    [EVENT_CLEARS] = "clears",     [EVENT_QUIET] = "quiet_seconds",
-    [EVENT_COUNT_FIELD] = "count", [EVENT_SUMMARY] = "summary",
-    [EVENT_LINES] = "lines",       [EVENT_CLEAR] = "clear",
+    [EVENT_SEQ] = "seq",
+    [EVENT_AT] = "at",
+    [EVENT_CHECK] = "check_id",
+    [EVENT_CODE] = "code",
+    [EVENT_DEVICE] = "device",
+    [EVENT_SEVERITY] = "severity",
+    [EVENT_ACTION] = "action",
+    [EVENT_FAULT] = "node_fault",
+    [EVENT_CLEARS] = "clears",
+    [EVENT_QUIET] = "quiet_seconds",
+    [EVENT_COUNT_FIELD] = "count",
+    [EVENT_SUMMARY] = "summary",
+    [EVENT_LINES] = "lines",
+    [EVENT_CLEAR] = "clear",
+    [EVENT_KERNEL_SEQ] = "kmsg_seq",
 };
 
 static size_t find_field(struct str key)
@@ -306,6 +315,9 @@ static bool read_field(struct report_reader *reader, enum json_type type, size_t
         return type != JSON_ARR || read_lines(reader, event);
     case EVENT_CLEAR:
         return read_flag(reader, type, &draft->clear);
+    case EVENT_KERNEL_SEQ:
+        read_number(reader, type, INT64_MAX, &event->kernel_seq);
+        break;
     default:
         break;
     }

@@ -1,11 +1,13 @@
 /* THE table: every operation of the server, its permission, its input and its statement or handler.
  */
 #include "server/fields.h"
+#include "server/fields_checks.h"
 #include "server/fields_identity.h"
 #include "server/fields_policy.h"
 #include "server/fields_repair.h"
 #include "server/handlers/agent.h"
 #include "server/handlers/audit.h"
+#include "server/handlers/check_overrides.h"
 #include "server/handlers/checks.h"
 #include "server/handlers/device.h"
 #include "server/handlers/events.h"
@@ -164,6 +166,20 @@ const struct route routes[] = {
      .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(incident_create_body, incident_create_in), .flags = ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/checks", .operation = "check_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
      .handler = check_list, .flags = ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/check-overrides", .operation = "check_override_list", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_CHECK_OVERRIDE_LIST, .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/check-overrides", .operation = "check_override_create", .perm = PERM_CLUSTER_WRITE, .success = 201, .sql = -1,
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(check_override_body, check_override_in), .handler = check_override_create,
+     .flags = ROUTE_VERB | ROUTE_ORG},
+    {.method = "POST", .path = "/api/v1/check-overrides/dry-run", .operation = "check_override_try", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     .args = ARG_BODY, BODY(check_override_try_body, check_override_in), .handler = check_override_try},
+    {.method = "GET", .path = "/api/v1/check-overrides/{override}", .operation = "check_override_get", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_CHECK_OVERRIDE_GET},
+    {.method = "PATCH", .path = "/api/v1/check-overrides/{override}", .operation = "check_override_update", .perm = PERM_CLUSTER_WRITE, .success = 200,
+     .sql = -1, .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY | ARG_BODY_PRESENT, BODY(check_override_update_body, check_override_update_in),
+     .handler = check_override_update, .flags = ROUTE_IF_MATCH | ROUTE_VERB | ROUTE_ORG},
+    {.method = "DELETE", .path = "/api/v1/check-overrides/{override}", .operation = "check_override_delete", .perm = PERM_CLUSTER_WRITE, .success = 204,
+     .sql = SQL_CHECK_OVERRIDE_DELETE, .args = ARG_ACTOR, .flags = ROUTE_VERB | ROUTE_ORG},
 
     /* members */
     {.method = "GET", .path = "/api/v1/members", .operation = "member_list", .perm = PERM_MEMBER_WRITE, .success = 200, .sql = SQL_MEMBER_LIST,

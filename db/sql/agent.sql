@@ -98,6 +98,7 @@ WITH cur AS MATERIALIZED (
          driver_version = coalesce($6::text, n.driver_version), gpu_type = coalesce($7::text, n.gpu_type),
          host_serial = coalesce($8::text, n.host_serial), address = coalesce($9::text, n.address), cpus = coalesce($10::integer, n.cpus),
          memory_mib = coalesce($11::bigint, n.memory_mib), booted_at = coalesce($12::timestamptz, n.booted_at),
+         driver_changed_at = CASE WHEN n.driver_version <> '' AND $6::text <> n.driver_version THEN now() ELSE n.driver_changed_at END,
          rack = coalesce(nullif(n.rack, ''), left($17::text, 63), ''), leaf = coalesce(nullif(n.leaf, ''), left($18::text, 63), ''),
          partition = coalesce(nullif(n.partition, ''), left($19::text, 63), '')
     FROM cur WHERE n.org_id = $1 AND n.id = $2::uuid AND $13::boolean

@@ -11,7 +11,7 @@ WITH w AS MATERIALIZED (
   SELECT i.check_id, i.node_id, i.severity = 'critical' OR i.node_fault AS failed, i.summary, i.closed_at IS NULL AS is_open, i.no,
          greatest(i.first_at, $3::timestamptz) AS a, least(coalesce(i.closed_at, now()), $4::timestamptz) AS z
     FROM w JOIN incident i ON i.org_id = $1 AND i.cluster_id = w.id AND i.first_at < $4::timestamptz
-     AND (i.closed_at IS NULL OR i.closed_at >= $3::timestamptz)
+     AND (i.closed_at IS NULL OR i.closed_at >= $3::timestamptz) AND i.mode = 'live' AND i.node_id IS NOT NULL
 ), b AS (
   SELECT i.check_id, x.b, bool_or(i.failed) AS failed,
          sum(extract(epoch FROM least(i.z, $3::timestamptz + (x.b + 1) * w.seconds * interval '1 second')

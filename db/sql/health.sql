@@ -62,15 +62,23 @@ WITH due AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM upd) AS changed;
 
--- The one rule of a node's state. $2 silence changes nothing yet (just started) $3 repair states in which a node shows as repairing.
+-- The one rule of a node's state. $2 silence changes nothing yet (just started) $3 repair states in which a node shows as repairing
+-- $4 checks that are no fault so soon after a boot or a new driver $5 how many seconds
 -- The first that holds: paused, repairing, pending, unknown (silent), starting, unhealthy, healthy. A warning is a mark beside it.
 -- name: node_derive
 -- role: loop
 WITH inc AS MATERIALIZED (
-  SELECT i.node_id, bool_or(i.node_fault) AS fault, bool_or(NOT i.node_fault AND i.severity <> 'info') AS warning,
-         (array_agg(i.summary ORDER BY i.node_fault DESC, i.severity = 'critical' DESC, i.severity = 'warning' DESC, i.first_at, i.id))[1] AS summary,
-         (array_agg(i.id ORDER BY i.node_fault DESC, i.severity = 'critical' DESC, i.severity = 'warning' DESC, i.first_at, i.id))[1] AS incident_id
-    FROM incident i WHERE i.org_id = $1 AND i.closed_at IS NULL GROUP BY i.node_id
+  SELECT i.node_id, bool_or(i.node_fault AND NOT i.early) AS fault,
+         bool_or((NOT i.node_fault OR i.early) AND i.severity <> 'info') AS warning,
+         (array_agg(i.summary ORDER BY i.node_fault AND NOT i.early DESC, i.severity = 'critical' DESC, i.severity = 'warning' DESC,
+                    i.root_id IS NULL DESC, i.first_at, i.id))[1] AS summary,
+         (array_agg(i.id ORDER BY i.node_fault AND NOT i.early DESC, i.severity = 'critical' DESC, i.severity = 'warning' DESC,
+                    i.root_id IS NULL DESC, i.first_at, i.id))[1] AS incident_id
+    FROM (SELECT i.node_id, i.node_fault, i.severity, i.summary, i.id, i.first_at, i.root_id,
+                 i.check_id = ANY ($4::text[]) AND coalesce({{node_in_grace}} > now() - make_interval(secs => $5::float8), false) AS early
+            FROM incident i JOIN node n ON n.org_id = i.org_id AND n.id = i.node_id
+           WHERE i.org_id = $1 AND {{incident_counts}}) i
+   GROUP BY i.node_id
 ), work AS MATERIALIZED (
   SELECT r.node_id, r.id, 'Repair ' || r.no || ': ' || replace(r.action, '_', ' ') || ', ' || r.state || '.' AS reason
     FROM repair r WHERE r.org_id = $1 AND r.ended_at IS NULL AND r.state = ANY ($3::text[])
@@ -207,7 +215,7 @@ WITH due AS MATERIALIZED (
   SELECT n.id, n.cluster_id, n.name, n.cordoned_by FROM node n
    WHERE n.org_id = $1 AND n.removed_at IS NULL AND NOT n.schedulable AND n.cordoned_by IS NOT NULL
      AND NOT EXISTS (SELECT FROM repair r WHERE r.org_id = $1 AND r.node_id = n.id AND r.ended_at IS NULL)
-     AND NOT EXISTS (SELECT FROM incident i WHERE i.org_id = $1 AND i.node_id = n.id AND i.closed_at IS NULL AND i.node_fault)
+     AND NOT EXISTS (SELECT FROM incident i WHERE i.org_id = $1 AND i.node_id = n.id AND {{incident_counts}} AND i.node_fault)
    ORDER BY n.id LIMIT 1000 FOR NO KEY UPDATE OF n SKIP LOCKED
 ), upd AS (
   UPDATE node n SET schedulable = true, cordoned_by = NULL, version = n.version + 1, updated_at = now()

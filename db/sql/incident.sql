@@ -2,7 +2,7 @@
 
 -- fragment: incident_fields
 i.id, i.no, i.cluster_id, i.node_id, (SELECT n.name FROM node n WHERE n.org_id = i.org_id AND n.id = i.node_id) AS node_name,
-i.device, i.check_id, i.code, i.severity, i.action, i.node_fault, i.clears, i.quiet_seconds,
+i.device, i.check_id, i.code, i.severity, {{incident_action}} AS action, i.node_fault, i.clears, i.quiet_seconds,
 CASE i.clears WHEN 'new_boot' THEN 'Clears when the node has booted again and the fault did not return.'
               WHEN 'event' THEN 'Clears when the agent reads that the condition is gone.'
               WHEN 'quiet' THEN 'Clears after ' || CASE WHEN i.quiet_seconds % 60 = 0 AND i.quiet_seconds > 0 THEN i.quiet_seconds / 60 || ' min'
@@ -12,7 +12,7 @@ i.summary, i.evidence, i.count, i.first_at, i.last_at, i.closed_at, i.close_reas
 CASE WHEN i.closed_at IS NULL THEN 'open' ELSE 'closed' END AS state,
 (SELECT r.id FROM repair r WHERE r.org_id = i.org_id AND r.node_id = i.node_id AND (r.incident_id = i.id OR i.id = ANY (r.incident_ids))
   ORDER BY r.created_at DESC, r.id DESC LIMIT 1) AS repair_id,
-i.version
+i.root_id, i.common_id, {{incident_members}} AS members, i.serial, i.repeats, i.action_reason, i.mode, i.version
 
 -- What a repair is, without plan and steps.
 -- fragment: repair_summary
@@ -24,35 +24,36 @@ r.created_at, r.ended_at, r.version, {{repair_blocked}} IS NULL AS can_approve, 
 -- fragment: incident_filter
 i.org_id = $1 AND ($4::text IS NULL OR (i.closed_at IS NULL) = ($4 = 'open')) AND ($5::text[] IS NULL OR i.check_id = ANY ($5))
 AND ($6::timestamptz IS NULL OR i.closed_at IS NULL OR i.closed_at >= $6) AND ($7::timestamptz IS NULL OR i.first_at < $7)
-AND i.no < CASE WHEN $9::text ~ '^[0-9]{1,18}$' THEN $9::bigint ELSE 9223372036854775807 END
+AND ($8::boolean IS NOT TRUE OR i.root_id IS NULL)
+AND i.no < CASE WHEN $10::text ~ '^[0-9]{1,18}$' THEN $10::bigint ELSE 9223372036854775807 END
 
 -- fragment: incident_page
 SELECT 200 AS status, h.event_seq + h.rollup_version AS version,
-       (SELECT CASE WHEN count(*) > $8::int THEN (array_agg(x.no ORDER BY x.no DESC))[$8::int]::text END FROM page x) AS next,
+       (SELECT CASE WHEN count(*) > $9::int THEN (array_agg(x.no ORDER BY x.no DESC))[$9::int]::text END FROM page x) AS next,
        (SELECT concat('{"items":[', string_agg(row_to_json(t)::text, ',' ORDER BY t.no DESC), '],"as_of_seq":', h.event_seq, '}')
-          FROM (SELECT x.* FROM page x ORDER BY x.no DESC LIMIT $8::int) t) AS body
+          FROM (SELECT x.* FROM page x ORDER BY x.no DESC LIMIT $9::int) t) AS body
   FROM org_head h WHERE h.org_id = $1
 
--- All take: $2 cluster $3 node $4 state $5 checks $6 since $7 until $8 limit $9 cursor
+-- All take: $2 cluster $3 node $4 state $5 checks $6 since $7 until $8 without those that follow from others $9 limit $10 cursor
 
 -- name: incident_list_org
 WITH page AS MATERIALIZED (
   SELECT {{incident_fields}} FROM incident i
-   WHERE {{incident_filter}} AND $2::uuid IS NULL AND $3::uuid IS NULL ORDER BY i.no DESC LIMIT $8::int + 1
+   WHERE {{incident_filter}} AND $2::uuid IS NULL AND $3::uuid IS NULL ORDER BY i.no DESC LIMIT $9::int + 1
 )
 {{incident_page}};
 
 -- name: incident_list_cluster
 WITH page AS MATERIALIZED (
   SELECT {{incident_fields}} FROM incident i
-   WHERE {{incident_filter}} AND i.cluster_id = $2::uuid AND $3::uuid IS NULL ORDER BY i.no DESC LIMIT $8::int + 1
+   WHERE {{incident_filter}} AND i.cluster_id = $2::uuid AND $3::uuid IS NULL ORDER BY i.no DESC LIMIT $9::int + 1
 )
 {{incident_page}};
 
 -- name: incident_list_node
 WITH page AS MATERIALIZED (
   SELECT {{incident_fields}} FROM incident i
-   WHERE {{incident_filter}} AND i.node_id = $3::uuid AND ($2::uuid IS NULL OR i.cluster_id = $2) ORDER BY i.no DESC LIMIT $8::int + 1
+   WHERE {{incident_filter}} AND i.node_id = $3::uuid AND ($2::uuid IS NULL OR i.cluster_id = $2) ORDER BY i.no DESC LIMIT $9::int + 1
 )
 {{incident_page}};
 

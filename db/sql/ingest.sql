@@ -47,12 +47,13 @@ UPDATE node_latest t
 -- scope: global
 WITH ev AS MATERIALIZED (
   SELECT x.org_id, x.cluster_id, x.node_id, x.boot_id, x.stream, x.seq, x.kind, x.id, x.at, x.device, x.check_id, x.code, x.severity,
-         x.action, x.node_fault, x.clears, x.quiet_seconds, x.n, x.summary, x.lines, x.ord
+         x.action, x.node_fault, x.clears, x.quiet_seconds, x.n, x.summary, x.lines, x.kernel_seq, x.ord
     FROM ROWS FROM (unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::smallint[], $6::bigint[], $7::smallint[], $8::uuid[],
                            $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::boolean[], $16::text[],
-                           $17::integer[], $18::bigint[], $19::text[], $20::text[]), generate_series(1, cardinality($6::bigint[])))
+                           $17::integer[], $18::bigint[], $19::text[], $20::text[], $21::bigint[]),
+                    generate_series(1, cardinality($6::bigint[])))
          AS x(org_id, cluster_id, node_id, boot_id, stream, seq, kind, id, at, device, check_id, code, severity,
-                              action, node_fault, clears, quiet_seconds, n, summary, lines, ord)
+                              action, node_fault, clears, quiet_seconds, n, summary, lines, kernel_seq, ord)
 ), mk AS (
   INSERT INTO node_stream AS s (org_id, node_id, boot_id, stream, last_seq, prev_seq)
   SELECT e.org_id, e.node_id, e.boot_id, e.stream, max(e.seq), -1 FROM ev e GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
@@ -61,24 +62,37 @@ WITH ev AS MATERIALIZED (
   RETURNING org_id, node_id, boot_id, stream, prev_seq
 ), new AS MATERIALIZED (
   SELECT e.org_id, e.cluster_id, e.node_id, e.boot_id, e.kind, e.id, e.at, e.device, e.check_id, e.code, e.severity, e.action,
-         e.node_fault, e.clears, e.quiet_seconds, e.n, e.summary, e.lines, e.ord
+         e.node_fault, e.clears, e.quiet_seconds, e.n, e.summary, e.lines, e.kernel_seq, e.ord
     FROM ev e JOIN mk ON mk.org_id = e.org_id AND mk.node_id = e.node_id AND mk.boot_id = e.boot_id AND mk.stream = e.stream
    WHERE e.seq > mk.prev_seq
 ), fact AS MATERIALIZED (
   SELECT w.org_id, w.node_id, w.device, w.check_id, w.code, w.total, w.first_at, w.last_at, w.kind, w.id AS new_id, w.cluster_id,
-         w.boot_id, w.severity, w.action, w.node_fault, w.clears, w.quiet_seconds, w.summary, w.ord,
+         w.boot_id, w.severity, w.action, w.node_fault, w.clears, w.quiet_seconds, w.summary, w.ord, w.kernel_seq,
          ('[' || coalesce(w.all_lines, '') || ']')::jsonb AS evidence
     FROM (SELECT n.org_id, n.node_id, n.device, n.check_id, n.code, n.kind, n.id, n.cluster_id, n.boot_id, n.severity, n.action,
                  n.node_fault, n.clears, n.quiet_seconds, n.summary, n.ord, sum(n.n) OVER k AS total, min(n.at) OVER k AS first_at,
-                 max(n.at) OVER k AS last_at, last_value(n.ord) OVER k AS last_ord, string_agg(nullif(n.lines, ''), ',') OVER k AS all_lines
+                 min(n.kernel_seq) OVER k AS kernel_seq, max(n.at) OVER k AS last_at, last_value(n.ord) OVER k AS last_ord, string_agg(nullif(n.lines, ''), ',') OVER k AS all_lines
             FROM new n WHERE n.kind < 2
           WINDOW k AS (PARTITION BY n.org_id, n.node_id, n.device, n.check_id, n.code ORDER BY n.ord
                        ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) w
    WHERE w.ord = w.last_ord
+), ruled AS MATERIALIZED (
+  -- as the org wants its checks: the nearest override, of a cluster before one of a GPU type before one of all
+  SELECT f.org_id, f.node_id, f.device, f.check_id, f.code, f.total, f.first_at, f.last_at, f.kind, f.new_id, f.cluster_id, f.boot_id,
+         CASE WHEN o.severity = 'info' OR o.severity = 'warning' AND f.severity = 'critical' THEN o.severity ELSE f.severity END AS severity,
+         CASE WHEN f.action = 'none' THEN f.action ELSE coalesce(o.action, f.action) END AS action,
+         f.node_fault AND coalesce(o.severity, 'critical') = 'critical' AS node_fault, f.clears, f.quiet_seconds, f.summary, f.ord, f.kernel_seq,
+         f.evidence, coalesce(o.mode, 'live') AS mode, coalesce(o.threshold, 1) AS threshold
+    FROM fact f LEFT JOIN LATERAL (
+      SELECT o.mode, o.severity, o.action, o.threshold FROM check_override o
+       WHERE o.org_id = f.org_id AND o.check_id = f.check_id AND (o.cluster_id IS NULL OR o.cluster_id = f.cluster_id)
+         AND (o.gpu_type = '' OR o.gpu_type = (SELECT n.gpu_type FROM node n WHERE n.org_id = f.org_id AND n.id = f.node_id))
+       ORDER BY o.cluster_id IS NULL, o.gpu_type = '' LIMIT 1) o ON true
+   WHERE f.kind = 1 OR coalesce(o.mode, 'live') <> 'off'
 ), cur AS MATERIALIZED (
-  SELECT i.org_id, i.id, i.severity AS was, f.ord, f.kind, f.total, f.last_at, f.boot_id, f.severity, f.action, f.node_fault, f.clears,
+  SELECT i.org_id, i.id, f.mode, f.threshold, i.severity AS was, i.mode AS mode_was, f.ord, f.kind, f.total, f.last_at, f.boot_id, f.severity, f.action, f.node_fault, f.clears,
          f.quiet_seconds, f.summary, f.evidence
-    FROM fact f JOIN incident i ON i.org_id = f.org_id AND i.node_id = f.node_id AND i.device = f.device AND i.check_id = f.check_id
+    FROM ruled f JOIN incident i ON i.org_id = f.org_id AND i.node_id = f.node_id AND i.device = f.device AND i.check_id = f.check_id
                                AND i.code = f.code AND i.closed_at IS NULL
    ORDER BY i.org_id, i.node_id, i.device, i.check_id, i.code FOR NO KEY UPDATE OF i
 ), folded AS (
@@ -94,21 +108,23 @@ WITH ev AS MATERIALIZED (
          summary = CASE WHEN f.kind = 0 AND f.last_at >= i.last_at THEN f.summary ELSE i.summary END,
          evidence = CASE WHEN f.evidence = '[]' OR jsonb_array_length(i.evidence) >= 20 THEN i.evidence
                          ELSE jsonb_path_query_array(i.evidence || f.evidence, '$[0 to 19]') END,
+         mode = CASE WHEN f.kind = 0 THEN CASE WHEN f.mode = 'live' AND i.count + f.total >= f.threshold THEN 'live' ELSE 'shadow' END ELSE i.mode END,
          closed_at = CASE WHEN f.kind = 1 THEN now() END,
          close_reason = CASE WHEN f.kind = 1 THEN 'Its condition is gone.' ELSE '' END,
          closed_by = CASE WHEN f.kind = 1 THEN 'agent' ELSE '' END,
-         version = i.version + CASE WHEN f.kind = 1 OR f.last_at >= i.last_at AND f.severity <> i.severity THEN 1 ELSE 0 END
+         version = i.version + CASE WHEN f.kind = 1 OR f.mode <> i.mode OR f.last_at >= i.last_at AND f.severity <> i.severity THEN 1 ELSE 0 END
     FROM cur f
    WHERE i.org_id = f.org_id AND i.id = f.id
-  RETURNING i.org_id, i.id, i.cluster_id, i.node_id, i.device, i.check_id, i.code, i.severity, i.summary, i.node_fault, f.was,
+  RETURNING i.org_id, i.id, i.cluster_id, i.node_id, i.device, i.check_id, i.code, i.severity, i.summary, i.node_fault, i.mode, f.was, f.mode_was,
             i.closed_at IS NOT NULL AS closed
 ), fresh AS MATERIALIZED (
   SELECT f.org_id, f.node_id, f.device, f.check_id, f.code, f.total, f.first_at, f.last_at, f.new_id, f.cluster_id, f.boot_id,
-         f.severity, f.action, f.node_fault, f.clears, f.quiet_seconds, f.summary, f.ord, f.evidence
-    FROM fact f WHERE f.kind = 0 AND f.ord NOT IN (SELECT c.ord FROM cur c)
+         f.severity, f.action, f.node_fault, f.clears, f.quiet_seconds, f.summary, f.ord, f.kernel_seq, f.evidence,
+         CASE WHEN f.mode = 'live' AND f.total >= f.threshold THEN 'live' ELSE 'shadow' END AS mode
+    FROM ruled f WHERE f.kind = 0 AND f.ord NOT IN (SELECT c.ord FROM cur c)
 ), want AS MATERIALIZED (
   SELECT w.org_id, count(*) AS events, count(*) FILTER (WHERE w.opens) AS opens
-    FROM (SELECT d.org_id, false AS opens FROM folded d WHERE d.closed OR d.severity <> d.was
+    FROM (SELECT d.org_id, false AS opens FROM folded d WHERE d.closed OR d.severity <> d.was OR d.mode <> d.mode_was
           UNION ALL SELECT f.org_id, true FROM fresh f
           UNION ALL SELECT n.org_id, false FROM new n WHERE n.kind = 2) w
    GROUP BY w.org_id
@@ -120,27 +136,27 @@ WITH ev AS MATERIALIZED (
   RETURNING h.org_id, h.event_seq - w.events AS seq_base, h.last_no - w.opens AS no_base
 ), opened AS (
   INSERT INTO incident AS i (org_id, id, no, cluster_id, node_id, device, check_id, code, severity, action, node_fault, clears,
-                             quiet_seconds, boot_id, summary, evidence, count, first_at, last_at)
+                             quiet_seconds, boot_id, kernel_seq, summary, evidence, count, first_at, last_at, mode)
   SELECT f.org_id, f.new_id, h.no_base + row_number() OVER (PARTITION BY f.org_id ORDER BY f.ord), f.cluster_id, f.node_id, f.device,
-         f.check_id, f.code, f.severity, f.action, f.node_fault, f.clears, f.quiet_seconds, f.boot_id, f.summary,
-         jsonb_path_query_array(f.evidence, '$[0 to 19]'), f.total, f.first_at, f.last_at
+         f.check_id, f.code, f.severity, f.action, f.node_fault, f.clears, f.quiet_seconds, f.boot_id, f.kernel_seq, f.summary,
+         jsonb_path_query_array(f.evidence, '$[0 to 19]'), f.total, f.first_at, f.last_at, f.mode
     FROM fresh f JOIN head h ON h.org_id = f.org_id
   ON CONFLICT (org_id, node_id, device, check_id, code) WHERE closed_at IS NULL
   DO UPDATE SET count = i.count + excluded.count, last_at = greatest(i.last_at, excluded.last_at)
-  RETURNING i.org_id, i.id, i.cluster_id, i.node_id, i.device, i.check_id, i.code, i.severity, i.summary, i.node_fault, i.no,
+  RETURNING i.org_id, i.id, i.cluster_id, i.node_id, i.device, i.check_id, i.code, i.severity, i.summary, i.node_fault, i.no, i.mode,
             (xmax = 0) AS is_new
 ), told AS (
   SELECT d.org_id, d.id AS incident_id, d.cluster_id, d.node_id,
          CASE WHEN d.closed THEN 'incident.closed' ELSE 'incident.changed' END AS type,
-         CASE WHEN d.closed THEN 'info' ELSE d.severity END AS severity, d.summary,
+         CASE WHEN d.closed OR d.mode <> 'live' THEN 'info' ELSE d.severity END AS severity, d.summary,
          jsonb_build_object('check_id', d.check_id, 'code', d.code, 'device', d.device, 'node_fault', d.node_fault,
                            'severity', d.severity, 'severity_before', d.was,
                            'reason', CASE WHEN d.closed THEN 'Its condition is gone.' END) AS data
-    FROM folded d WHERE d.closed OR d.severity <> d.was
+    FROM folded d WHERE d.closed OR d.severity <> d.was OR d.mode <> d.mode_was
   UNION ALL
-  SELECT o.org_id, o.id, o.cluster_id, o.node_id, CASE WHEN o.is_new THEN 'incident.opened' ELSE 'incident.changed' END, o.severity,
-         o.summary, jsonb_build_object('no', o.no, 'check_id', o.check_id, 'code', o.code, 'device', o.device,
-                                      'node_fault', o.node_fault)
+  SELECT o.org_id, o.id, o.cluster_id, o.node_id, CASE WHEN o.is_new THEN 'incident.opened' ELSE 'incident.changed' END,
+         CASE o.mode WHEN 'live' THEN o.severity ELSE 'info' END, CASE o.mode WHEN 'live' THEN o.summary ELSE 'In shadow: ' || o.summary END, jsonb_build_object('no', o.no, 'check_id', o.check_id, 'code', o.code, 'device', o.device,
+                                      'node_fault', o.node_fault, 'mode', o.mode)
     FROM opened o
   UNION ALL
   SELECT n.org_id, NULL, n.cluster_id, n.node_id, 'stream.dropped', n.severity, n.summary,

@@ -11,7 +11,7 @@ LEFT JOIN node_latest l ON l.org_id = n.org_id AND l.node_id = n.id
 LEFT JOIN node_latest v ON v.org_id = n.org_id AND v.node_id = n.id AND v.seen_at > now() - 3 * n.interval_seconds * interval '1 second'
 
 -- fragment: node_incident_id
-(SELECT i.id FROM incident i WHERE i.org_id = n.org_id AND i.node_id = n.id AND i.closed_at IS NULL
+(SELECT i.id FROM incident i WHERE i.org_id = n.org_id AND i.node_id = n.id AND {{incident_counts}}
   ORDER BY i.node_fault DESC, i.severity = 'critical' DESC, i.no LIMIT 1)
 
 -- fragment: node_repair_id
@@ -51,21 +51,22 @@ SELECT h.event_seq, h.rollup_version, EXISTS (SELECT FROM cluster c WHERE c.org_
 n.org_id = $1 AND n.cluster_id = $2::uuid AND n.removed_at IS NULL
 AND n.name COLLATE "C" < CASE WHEN $4::text IS NULL THEN chr(1114111) ELSE $4 || chr(1114111) END
 AND ($5::boolean IS NULL OR n.warning = $5) AND ($6::text IS NULL OR n.rack = $6)
+AND ($7::text IS NULL OR n.pdu = $7) AND ($8::text IS NULL OR n.file_server = $8)
 
 -- The cursor, or where the prefix begins: whichever is later.
 -- fragment: node_list_from
-CASE WHEN $8::text IS NULL AND $4::text IS NULL THEN '' WHEN $8 IS NULL THEN $4 WHEN $4 IS NULL THEN $8
-     WHEN $8 COLLATE "C" > $4 THEN $8 ELSE $4 END
+CASE WHEN $10::text IS NULL AND $4::text IS NULL THEN '' WHEN $10 IS NULL THEN $4 WHEN $4 IS NULL THEN $10
+     WHEN $10 COLLATE "C" > $4 THEN $10 ELSE $4 END
 
--- The lists of a cluster's nodes. All take: $2 cluster $3 states or NULL $4 prefix of the name $5 warning $6 rack $7 limit $8 cursor.
+-- The lists of a cluster's nodes. All take: $2 cluster $3 states or NULL $4 prefix of the name $5 warning $6 rack $7 PDU $8 file server $9 limit $10 cursor.
 -- At least one row comes back; its id is NULL when the page is empty.
 
 -- name: node_list_name
 WITH head AS ({{node_list_head}}
 ), page AS MATERIALIZED (
   SELECT {{node_page_base}} FROM node n
-   WHERE {{node_list_filter}} AND ($3::text[] IS NULL OR n.state = ANY ($3)) AND n.name COLLATE "C" >= {{node_list_from}} AND ($8::text IS NULL OR n.name <> $8)
-   ORDER BY n.name COLLATE "C" LIMIT $7::int + 1
+   WHERE {{node_list_filter}} AND ($3::text[] IS NULL OR n.state = ANY ($3)) AND n.name COLLATE "C" >= {{node_list_from}} AND ($10::text IS NULL OR n.name <> $10)
+   ORDER BY n.name COLLATE "C" LIMIT $9::int + 1
 )
 SELECT h.event_seq, h.rollup_version, h.known, n.name AS cursor, {{node_page}}
   FROM head h LEFT JOIN page n ON true {{node_page_join}} ORDER BY n.name COLLATE "C";
@@ -74,8 +75,8 @@ SELECT h.event_seq, h.rollup_version, h.known, n.name AS cursor, {{node_page}}
 WITH head AS ({{node_list_head}}
 ), page AS MATERIALIZED (
   SELECT {{node_page_base}} FROM node n
-   WHERE {{node_list_filter}} AND ($3::text[] IS NULL OR n.state = ANY ($3)) AND n.name COLLATE "C" < CASE WHEN $8::text IS NULL THEN chr(1114111) ELSE $8 END AND n.name COLLATE "C" >= CASE WHEN $4 IS NULL THEN '' ELSE $4 END
-   ORDER BY n.name COLLATE "C" DESC LIMIT $7::int + 1
+   WHERE {{node_list_filter}} AND ($3::text[] IS NULL OR n.state = ANY ($3)) AND n.name COLLATE "C" < CASE WHEN $10::text IS NULL THEN chr(1114111) ELSE $10 END AND n.name COLLATE "C" >= CASE WHEN $4 IS NULL THEN '' ELSE $4 END
+   ORDER BY n.name COLLATE "C" DESC LIMIT $9::int + 1
 )
 SELECT h.event_seq, h.rollup_version, h.known, n.name AS cursor, {{node_page}}
   FROM head h LEFT JOIN page n ON true {{node_page_join}} ORDER BY n.name COLLATE "C" DESC;
@@ -86,9 +87,9 @@ WITH head AS ({{node_list_head}}
 ), page AS MATERIALIZED (
   SELECT x.* FROM (SELECT DISTINCT u.state FROM unnest($3::text[]) u(state)) s
    CROSS JOIN LATERAL (SELECT {{node_page_base}} FROM node n
-      WHERE {{node_list_filter}} AND n.state = s.state AND n.name COLLATE "C" >= {{node_list_from}} AND ($8::text IS NULL OR n.name <> $8)
-      ORDER BY n.name COLLATE "C" LIMIT $7::int + 1) x
-   ORDER BY x.name COLLATE "C" LIMIT $7::int + 1
+      WHERE {{node_list_filter}} AND n.state = s.state AND n.name COLLATE "C" >= {{node_list_from}} AND ($10::text IS NULL OR n.name <> $10)
+      ORDER BY n.name COLLATE "C" LIMIT $9::int + 1) x
+   ORDER BY x.name COLLATE "C" LIMIT $9::int + 1
 )
 SELECT h.event_seq, h.rollup_version, h.known, n.name AS cursor, {{node_page}}
   FROM head h LEFT JOIN page n ON true {{node_page_join}} ORDER BY n.name COLLATE "C";
@@ -101,11 +102,11 @@ WITH head AS ({{node_list_head}}
     FROM unnest(ARRAY['unhealthy', 'unknown', 'repairing', 'starting', 'pending', 'paused', 'healthy']) WITH ORDINALITY s(state, rank)
    CROSS JOIN LATERAL (SELECT {{node_page_base}} FROM node n
       WHERE {{node_list_filter}} AND n.state = s.state AND ($3::text[] IS NULL OR s.state = ANY ($3))
-        AND ($8::text IS NULL OR s.rank::text >= left($8, 1))
+        AND ($10::text IS NULL OR s.rank::text >= left($10, 1))
         AND n.name COLLATE "C" >= CASE WHEN $4 IS NULL THEN '' ELSE $4 END
-        AND n.name COLLATE "C" > CASE WHEN s.rank::text = left($8, 1) THEN substr($8, 2) ELSE '' END
-      ORDER BY n.name COLLATE "C" LIMIT $7::int + 1) x
-   ORDER BY s.rank, x.name COLLATE "C" LIMIT $7::int + 1
+        AND n.name COLLATE "C" > CASE WHEN s.rank::text = left($10, 1) THEN substr($10, 2) ELSE '' END
+      ORDER BY n.name COLLATE "C" LIMIT $9::int + 1) x
+   ORDER BY s.rank, x.name COLLATE "C" LIMIT $9::int + 1
 )
 SELECT h.event_seq, h.rollup_version, h.known, n.rank || n.name AS cursor, {{node_page}}
   FROM head h LEFT JOIN page n ON true {{node_page_join}} ORDER BY n.rank, n.name COLLATE "C";
@@ -167,12 +168,13 @@ SELECT coalesce(d.index, u.index) AS index, d.id AS device_id, d.serial, CASE WH
                FROM unnest(v.gpu_util, v.gpu_mem_mib, v.gpu_mem_total_mib, v.gpu_temp_c, v.gpu_power_w) WITH ORDINALITY
                  g(util, mem, mem_total, temp, power, n)) u ON u.index = d.index AND d.present
   LEFT JOIN LATERAL (SELECT i.id, i.node_fault, i.severity FROM incident i
-      WHERE i.org_id = n.org_id AND i.node_id = n.id AND i.closed_at IS NULL AND d.pci <> '' AND i.device = d.pci
+      WHERE i.org_id = n.org_id AND i.node_id = n.id AND {{incident_counts}} AND d.pci <> '' AND i.device = d.pci
       ORDER BY i.node_fault DESC, i.severity = 'critical' DESC, i.no LIMIT 1) i ON true
 
 -- fragment: node_detail
 {{node_facts}}, n.boot_id, n.booted_at, n.ready_at, n.agent_version, n.driver_version, n.kernel, n.os_image, n.gpu_type, n.host_serial,
-n.address, n.cpus, n.memory_mib, n.gpus_expected, n.auto_repair, n.paused_until, n.paused_by, n.joined_at, n.created_at, n.updated_at,
+n.address, n.cpus, n.memory_mib, n.gpus_expected, n.auto_repair, n.paused_until, n.paused_by, n.pdu, n.file_server, n.joined_at, n.created_at,
+n.updated_at,
 (SELECT row_to_json(t) FROM (SELECT l.seen_at, round(l.cpu_permille / 1000.0, 3) AS cpu_ratio, l.mem_used_mib, l.mem_total_mib,
    round(l.disk_permille / 1000.0, 3) AS disk_ratio, l.net_rx_mbps, l.net_tx_mbps, l.fabric_rx_mbps, l.fabric_tx_mbps) t) AS latest,
 (SELECT coalesce(json_agg(row_to_json(t) ORDER BY t.index, t.device_id), '[]') FROM ({{node_gpus}}) t) AS gpus,
@@ -190,14 +192,15 @@ SELECT CASE WHEN t.id IS NULL THEN 404 ELSE 200 END AS status, t.version, row_to
   LEFT JOIN (SELECT {{node_detail}} FROM node n {{node_joins}} WHERE n.org_id = $1 AND n.id = $2::uuid AND n.removed_at IS NULL) t ON true;
 
 -- $3 If-Match $4 actor $5 context $6 rack $7 leaf $8 partition $9 gpus_expected $10 schedulable $11 auto_repair $12 paused_until
--- $13 fields present
+-- $13 PDU $14 file server $15 fields present
 -- name: node_update
 WITH cur AS MATERIALIZED (
-  SELECT {{node_base}}, 'paused_until' = ANY (string_to_array($13, ',')) AS pauses FROM node n
+  SELECT {{node_base}}, 'paused_until' = ANY (string_to_array($15, ',')) AS pauses FROM node n
    WHERE n.org_id = $1 AND n.id = $2::uuid AND n.removed_at IS NULL FOR UPDATE
 ), n AS (
   UPDATE node n SET rack = coalesce($6, n.rack), leaf = coalesce($7, n.leaf), partition = coalesce($8, n.partition),
-         gpus_expected = CASE WHEN 'gpus_expected' = ANY (string_to_array($13, ',')) THEN $9::integer ELSE n.gpus_expected END,
+         pdu = coalesce($13, n.pdu), file_server = coalesce($14, n.file_server),
+         gpus_expected = CASE WHEN 'gpus_expected' = ANY (string_to_array($15, ',')) THEN $9::integer ELSE n.gpus_expected END,
          schedulable = coalesce($10::boolean, n.schedulable),
          cordoned_by = CASE WHEN $10 IS NULL THEN n.cordoned_by END,
          auto_repair = coalesce($11::boolean, n.auto_repair),
@@ -206,15 +209,15 @@ WITH cur AS MATERIALIZED (
          version = n.version + 1, updated_at = now()
     FROM cur WHERE n.org_id = $1 AND n.id = cur.id AND cur.version = $3::bigint AND ($12::timestamptz IS NULL OR $12 > now())
   RETURNING {{node_base}}, n.boot_id, n.booted_at, n.ready_at, n.agent_version, n.driver_version, n.kernel, n.os_image, n.gpu_type, n.host_serial,
-            n.address, n.cpus, n.memory_mib, n.paused_by, n.joined_at, n.created_at, n.updated_at
+            n.address, n.cpus, n.memory_mib, n.paused_by, n.pdu, n.file_server, n.joined_at, n.created_at, n.updated_at
 ), act AS MATERIALIZED (
   SELECT {{node_detail}} FROM n {{node_joins}}
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
   INSERT INTO event (org_id, seq, type, cluster_id, node_id, actor, summary, data)
-  SELECT $1, h.event_seq, CASE WHEN $13 <> 'schedulable' THEN 'node.updated' WHEN n.schedulable THEN 'node.uncordoned' ELSE 'node.cordoned' END,
-         n.cluster_id, n.id, $4, n.name || ' was changed: ' || replace($13, ',', ', '), jsonb_build_object('fields', string_to_array($13, ','))
+  SELECT $1, h.event_seq, CASE WHEN $15 <> 'schedulable' THEN 'node.updated' WHEN n.schedulable THEN 'node.uncordoned' ELSE 'node.cordoned' END,
+         n.cluster_id, n.id, $4, n.name || ' was changed: ' || replace($15, ',', ', '), jsonb_build_object('fields', string_to_array($15, ','))
     FROM head h, n
 ), au AS (
   INSERT INTO audit (org_id, body)

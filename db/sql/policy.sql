@@ -20,12 +20,12 @@ coalesce(pol.id || ' ' || pol.version, 'default') AS policy_tag, coalesce(pol.se
 extract(isodow FROM clock.local)::integer - 1 AS weekday, (extract(hour FROM clock.local) * 60 + extract(minute FROM clock.local))::integer AS minute,
 coalesce(z.seen, 0) AS seen, coalesce(z.silent, 0) AS cluster_silent, coalesce(begun.starts, 0) AS starts, coalesce(inc.code, '') AS code,
 (SELECT count(DISTINCT i.node_id) FROM incident i
-  WHERE i.org_id = $1 AND i.cluster_id = w.cluster_id AND i.check_id = inc.check_id AND i.code = inc.code AND i.node_fault
+  WHERE i.org_id = $1 AND i.cluster_id = w.cluster_id AND i.check_id = inc.check_id AND i.code = inc.code AND i.node_fault AND i.mode = 'live'
     AND (i.closed_at IS NULL OR i.closed_at > now() - make_interval(secs => (coalesce(pol.settings ->> 'same_kind_seconds', '3600'))::float8))
     AND i.id > id_at(now() - make_interval(secs => (coalesce(pol.settings ->> 'same_kind_seconds', '3600'))::float8))) AS same_kind,
 -- what came within ten minutes is one incident with several faces
 (SELECT count(DISTINCT floor(extract(epoch FROM id_time(i.id)) / 600)) FROM incident i
-  WHERE i.org_id = $1 AND i.node_id = w.id AND i.node_fault
+  WHERE i.org_id = $1 AND i.node_id = w.id AND i.node_fault AND i.mode = 'live'
     AND i.id > id_at(now() - make_interval(days => (coalesce(pol.settings ->> 'lemon_days', '30'))::integer))) AS incidents_counted,
 extract(epoch FROM now() - id_time(inc.oldest_id))::bigint AS fault_seconds_ago,
 (SELECT count(*) FROM repair o JOIN node m ON m.org_id = $1 AND m.id = o.node_id
@@ -71,7 +71,7 @@ SELECT p.id AS cluster_id, p.settings::text AS settings, p.org_settings::text AS
        (SELECT count(DISTINCT t.node_id) FROM node_transition t
          WHERE t.org_id = $1 AND t.cluster_id = p.id AND t.state = 'unhealthy' AND t.at > now() - interval '1 day' AND t.at > p.reset_at
            AND t.at > now() - make_interval(secs => coalesce(p.settings ->> 'breaker_seconds', '300')::float8)
-           AND EXISTS (SELECT FROM incident i WHERE i.org_id = $1 AND i.node_id = t.node_id AND i.closed_at IS NULL AND i.node_fault
+           AND EXISTS (SELECT FROM incident i WHERE i.org_id = $1 AND i.node_id = t.node_id AND {{incident_counts}} AND i.node_fault
                           AND i.check_id <> ALL ($2::text[]))) AS newly_unhealthy,
        coalesce(last.ended, 0) AS automatic_ended, coalesce(last.failed, 0) AS automatic_failed
   FROM place p LEFT JOIN LATERAL (

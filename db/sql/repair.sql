@@ -50,7 +50,8 @@ coalesce((SELECT p.settings -> 'second_approver' @> to_jsonb(r.action) FROM poli
 -- fragment: repair_plan_holds
 (l.boot_id IS NOT DISTINCT FROM r.boot_id
  AND r.incident_ids = (SELECT coalesce(array_agg(i.id ORDER BY i.id), '{}') FROM incident i
-                        WHERE i.org_id = r.org_id AND i.node_id = r.node_id AND i.closed_at IS NULL AND i.node_fault AND i.action <> 'none')
+                        WHERE i.org_id = r.org_id AND i.node_id = r.node_id AND {{incident_counts}} AND i.node_fault
+                          AND {{incident_action}} <> 'none')
  AND r.plan -> 'policy' = jsonb_build_object('healthy_delay_seconds', c.healthy_delay_seconds, 'begin_within_seconds', c.begin_within_seconds,
                                              'rejoin_within_seconds', c.rejoin_within_seconds, 'version', {{policy_tag}}))
 
@@ -198,20 +199,21 @@ WITH want AS MATERIALIZED (
     FROM node n LEFT JOIN node_latest l ON l.org_id = n.org_id AND l.node_id = n.id
    WHERE n.org_id = $1 AND n.id = ANY ($2::uuid[]) AND n.removed_at IS NULL
 ), bound AS MATERIALIZED (
-  SELECT i.id, i.no, i.node_id, i.device, i.check_id, i.code, i.severity, i.action, i.summary, i.evidence, i.count, i.first_at,
-         array_position($3::text[], i.action) AS weight
+  SELECT i.id, i.no, i.node_id, i.device, i.check_id, i.code, i.severity, i.summary, i.evidence, i.count, i.first_at, i.root_id,
+         {{incident_held}} AS held, array_position($3::text[], {{incident_action}}) AS weight
     FROM incident i
-   WHERE i.org_id = $1 AND i.node_id = ANY ($2::uuid[]) AND i.closed_at IS NULL AND i.node_fault AND i.action <> 'none'
+   WHERE i.org_id = $1 AND i.node_id = ANY ($2::uuid[]) AND {{incident_counts}} AND i.node_fault AND {{incident_action}} <> 'none'
 ), inc AS MATERIALIZED (
   SELECT b.node_id, array_agg(b.id ORDER BY b.id) AS ids, max(b.weight) AS weight, min(b.first_at) AS first_at,
-         (array_agg(b.id ORDER BY b.weight DESC, b.severity = 'critical' DESC, b.first_at, b.id))[1] AS main_id,
-         (array_agg(b.check_id ORDER BY b.weight DESC, b.severity = 'critical' DESC, b.first_at, b.id))[1] AS check_id,
-         (array_agg(b.code ORDER BY b.weight DESC, b.severity = 'critical' DESC, b.first_at, b.id))[1] AS code,
+         bool_or(b.held) AS held,
+         (array_agg(b.id ORDER BY b.weight DESC, b.root_id IS NULL DESC, b.severity = 'critical' DESC, b.first_at, b.id))[1] AS main_id,
+         (array_agg(b.check_id ORDER BY b.weight DESC, b.root_id IS NULL DESC, b.severity = 'critical' DESC, b.first_at, b.id))[1] AS check_id,
+         (array_agg(b.code ORDER BY b.weight DESC, b.root_id IS NULL DESC, b.severity = 'critical' DESC, b.first_at, b.id))[1] AS code,
          (array_agg(b.id ORDER BY b.id))[1] AS oldest_id,
-         (array_agg(b.summary ORDER BY b.weight DESC, b.severity = 'critical' DESC, b.first_at, b.id))[1] AS summary,
+         (array_agg(b.summary ORDER BY b.weight DESC, b.root_id IS NULL DESC, b.severity = 'critical' DESC, b.first_at, b.id))[1] AS summary,
          json_agg(json_build_object('incident_id', b.id, 'no', b.no, 'check_id', b.check_id, 'code', b.code, 'device', b.device,
                                     'summary', b.summary, 'first_at', b.first_at, 'count', b.count, 'lines', b.evidence)
-                  ORDER BY b.weight DESC, b.severity = 'critical' DESC, b.first_at, b.id) AS evidence
+                  ORDER BY b.weight DESC, b.root_id IS NULL DESC, b.severity = 'critical' DESC, b.first_at, b.id) AS evidence
     FROM bound b GROUP BY b.node_id
 ), size AS MATERIALIZED (
   SELECT n.cluster_id, count(*) AS nodes, count(*) FILTER (WHERE n.state = 'healthy') AS healthy,
@@ -237,7 +239,7 @@ SELECT w.id AS node_id, w.cluster_id, w.name AS node_name, w.rack, w.leaf, w.sta
        c.healthy_delay_seconds, c.begin_within_seconds, c.rejoin_within_seconds, c.scheduler,
        coalesce(z.nodes, 0) AS nodes, coalesce(z.healthy, 0) AS healthy, coalesce(z.down, 0) AS down, coalesce(busy.running, 0) AS running,
        coalesce(ns.jobs, '[]')::text AS jobs, coalesce(ns.job_ids, '') AS job_ids,
-       inc.main_id, array_to_string(inc.ids, ',') AS incident_ids, inc.weight, coalesce(inc.summary, '') AS summary,
+       coalesce(inc.held, false) AS held, inc.main_id, array_to_string(inc.ids, ',') AS incident_ids, inc.weight, coalesce(inc.summary, '') AS summary,
        coalesce(inc.evidence, '[]'::json)::text AS evidence, coalesce(inc.check_id, '') AS check_id, coalesce(past.won, 0) AS won,
        coalesce(past.total, 0) AS total,
        (SELECT string_agg((SELECT count(*) FROM repair r WHERE r.org_id = $1 AND r.node_id = w.id AND r.action = a.action

@@ -2,20 +2,24 @@
 
 -- Nodes whose proposal has to be made, refreshed or ended. $2 actions in the order of their weight $3 proposed state $4 states ended by a
 -- person's no $5 cooldown in seconds $6 actions after whose failure only a person is left $7 failed state $8 succeeded state
--- $9 actions with an executor
+-- $9 actions with an executor $10 checks that settle $11 seconds in which they do $12 checks with a grace $13 its seconds
 -- name: repair_due
 -- role: loop
 WITH bound AS MATERIALIZED (
-  SELECT i.node_id, array_agg(i.id ORDER BY i.id) AS ids, max(array_position($2::text[], i.action)) AS weight,
+  SELECT i.node_id, array_agg(i.id ORDER BY i.id) AS ids, max(array_position($2::text[], {{incident_action}})) AS weight,
          -- something to act on now: not what the present boot has just ended, nor what was repaired since its last event
          bool_or(NOT (i.clears = 'new_boot' AND l.ready AND i.boot_id IS DISTINCT FROM l.boot_id AND i.boot_id IS NOT NULL)
                  AND NOT EXISTS (SELECT FROM repair r WHERE r.org_id = $1 AND r.node_id = i.node_id AND r.state = $8::text
-                                                        AND i.id = ANY (r.incident_ids) AND r.ended_at > i.last_at)) AS fresh,
+                                                        AND i.id = ANY (r.incident_ids) AND r.ended_at > i.last_at)
+                 -- much ends by itself within a while, and while it boots a node lacks this and that
+                 AND NOT (i.check_id = ANY ($10::text[]) AND i.first_at > now() - make_interval(secs => $11::float8))
+                 AND NOT (i.check_id = ANY ($12::text[]) AND {{node_in_grace}} > now() - make_interval(secs => $13::float8))) AS fresh,
+         bool_or({{incident_held}}) AS held,
          bool_or(l.seen_at > now() - make_interval(secs => 3 * n.interval_seconds)) AND NOT bool_or(coalesce(n.paused_until > now(), false)) AS here,
          (array_agg(n.cluster_id))[1] AS cluster_id
     FROM incident i JOIN node n ON n.org_id = $1 AND n.id = i.node_id AND n.removed_at IS NULL
     JOIN node_latest l ON l.org_id = $1 AND l.node_id = i.node_id
-   WHERE i.org_id = $1 AND i.closed_at IS NULL AND i.node_fault AND i.action <> 'none'
+   WHERE i.org_id = $1 AND {{incident_counts}} AND i.node_fault AND {{incident_action}} <> 'none'
    GROUP BY i.node_id
 ), cut AS MATERIALIZED (
   -- nearly all silent: the fault is more likely ours than theirs
@@ -28,7 +32,7 @@ WITH bound AS MATERIALIZED (
     FROM repair r WHERE r.org_id = $1 AND r.ended_at IS NULL
 )
 SELECT b.node_id FROM bound b
- WHERE b.fresh AND b.here AND NOT EXISTS (SELECT FROM cut WHERE cut.cluster_id = b.cluster_id)
+ WHERE b.fresh AND b.here AND NOT b.held AND NOT EXISTS (SELECT FROM cut WHERE cut.cluster_id = b.cluster_id)
    AND NOT EXISTS (SELECT FROM waiting w WHERE w.node_id = b.node_id)
    AND NOT EXISTS (SELECT FROM repair r WHERE r.org_id = $1 AND r.node_id = b.node_id AND r.state = ANY ($4::text[])
                       AND r.ended_at > now() - make_interval(secs => $5::float8) AND b.ids <@ r.incident_ids
@@ -41,7 +45,7 @@ SELECT r.node_id FROM waiting r JOIN cluster c ON c.org_id = $1 AND c.id = r.clu
   LEFT JOIN node_scheduler ns ON ns.org_id = $1 AND ns.node_id = r.node_id
  WHERE r.state = $3::text
    AND (NOT {{repair_plan_holds}} OR (r.plan -> 'jobs' IS DISTINCT FROM coalesce(ns.jobs, '[]') AND (r.plan ->> 'made_at')::timestamptz < now() - interval '60 seconds')
-        OR (r.requested_by = 'muster' AND b.weight > array_position($2::text[], r.action))
+        OR (r.requested_by = 'muster' AND (b.held OR b.weight > array_position($2::text[], r.action)))
         OR (r.executor IS NOT NULL) <> (r.action = ANY ($9::text[])))
 LIMIT 256;
 
@@ -120,7 +124,7 @@ SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cl
        k.state AS command_state, k.result AS command_result, k.deadline_at < now() AS command_late,
        -- the fault itself, or another one, told in the boot that should have ended it, or since the node was back
        (SELECT i.summary FROM incident i
-         WHERE i.org_id = $1 AND i.node_id = r.node_id AND i.closed_at IS NULL AND i.node_fault
+         WHERE i.org_id = $1 AND i.node_id = r.node_id AND {{incident_counts}} AND i.node_fault
            AND CASE WHEN l.boot_id IS DISTINCT FROM r.boot_id THEN i.boot_id = l.boot_id ELSE i.last_at > r.state_since END
          ORDER BY i.last_at DESC LIMIT 1) AS came_back,
        -- what is open and does not clear; what only a person closes is not counted

@@ -5,12 +5,12 @@
 
 #include "base/buf.h"
 #include "base/encode.h"
-#include "server/health/catalog.h"
+#include "server/health/traits.h"
 #include "server/span.h"
 
 /* ------------------------------------------------------------------ the catalogue */
 
-static void write_check(struct enc *enc, const struct catalog_check *check)
+static void write_texts(struct enc *enc, const struct catalog_check *check)
 {
     const struct {
         const char *key;
@@ -20,17 +20,73 @@ static void write_check(struct enc *enc, const struct catalog_check *check)
         {"kind", check->kind},         {"severity", check->severity},     {"action", check->action},
         {"clears", check->clears},     {"clear_rule", check->clear_rule},
     };
-    enc_obj(enc);
     for (size_t i = 0; i < COUNTOF(texts); i++) {
         enc_key(enc, texts[i].key);
         enc_cstr(enc, texts[i].value);
     }
+}
+
+/* What an override of it may set. */
+static void write_settable(struct enc *enc, const struct catalog_check *check)
+{
+    bool settable = (catalog_trait_find(check->check_id)->flags & CATALOG_FIXED) == 0;
+    const struct {
+        const char *field;
+        bool has;
+    } fields[] = {
+        {"mode", settable},
+        {"severity", settable},
+        {"action", settable && strcmp(check->action, "none") != 0},
+        {"threshold", catalog_counts(check)},
+    };
+    enc_key(enc, "settable");
+    enc_arr(enc);
+    for (size_t i = 0; i < COUNTOF(fields); i++) {
+        if (fields[i].has) {
+            enc_cstr(enc, fields[i].field);
+        }
+    }
+    enc_arr_end(enc);
+}
+
+static void write_overrides(struct enc *enc, const struct catalog_check *check,
+                            const struct db_rows *rows)
+{
+    enc_key(enc, "overrides");
+    enc_arr(enc);
+    for (int row = 0; row < db_rows_count(rows); row++) {
+        if (str_eq_c(db_text(rows, row, 0), check->check_id)) {
+            enc_raw(enc, db_text(rows, row, 1));
+        }
+    }
+    enc_arr_end(enc);
+}
+
+static void write_check(struct enc *enc, const struct catalog_check *check,
+                        const struct db_rows *rows)
+{
+    const struct catalog_trait *trait = catalog_trait_find(check->check_id);
+
+    enc_obj(enc);
+    write_texts(enc, check);
     enc_key(enc, "node_fault");
     enc_bool(enc, check->node_fault);
+    enc_key(enc, "threshold");
+    enc_i64(enc, 1);
+    enc_key(enc, "window_seconds");
+    enc_i64(enc, check->quiet_seconds);
+    enc_key(enc, "family");
+    enc_cstr(enc, trait->family);
+    enc_key(enc, "settles");
+    enc_bool(enc, (trait->flags & CATALOG_SETTLES) != 0);
+    enc_key(enc, "boot_grace");
+    enc_bool(enc, (trait->flags & CATALOG_GRACE) != 0);
+    write_settable(enc, check);
+    write_overrides(enc, check, rows);
     enc_obj_end(enc);
 }
 
-enum err check_list(struct request *rq)
+static enum err on_overrides(struct request *rq, const struct db_rows *rows)
 {
     CLEANUP(buf_free) struct buf text = {0};
     struct enc enc;
@@ -39,12 +95,17 @@ enum err check_list(struct request *rq)
     enc_key(&enc, "items");
     enc_arr(&enc);
     for (size_t i = 0; i < catalog_count; i++) {
-        write_check(&enc, &catalog_checks[i]);
+        write_check(&enc, &catalog_checks[i], rows);
     }
     enc_arr_end(&enc);
     enc_obj_end(&enc);
     reply_json(rq, 200, (struct str){arena_strndup(rq->arena, text.ptr, text.len), text.len});
     return ERR_NONE;
+}
+
+enum err check_list(struct request *rq)
+{
+    return request_query(rq, SQL_CHECK_OVERRIDE_ALL, false, &(struct db_args){0}, on_overrides);
 }
 
 /* ------------------------------------------------------------------ by check and time */

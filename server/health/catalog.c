@@ -72,6 +72,8 @@ const struct catalog_check catalog_checks[] = {
     {"agent.kmsg_lost", "Kernel lines lost", "agent", "passive", "warning", "none", false, "quiet", 3600, HOUR},
     {"agent.kmsg_overflow", "Kernel lines beyond the agent's budget", "agent", "passive", "warning", "none", false, "quiet", 3600, HOUR},
     {"node_key", "Key of a node", "server", "passive", "critical", "none", false, "person", 0, HAND},
+    {"common_cause", "Cause that many nodes share", "server", "passive", "critical", "none", false, "event", 0,
+     "Clears when no incident or silent node of it is left."},
     {"reported", "Reported by a person", "person", "passive", "critical", "none", true, "person", 0, HAND},
 };
 /* clang-format on */

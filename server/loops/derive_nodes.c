@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "server/config.h"
+#include "server/health/traits.h"
 #include "server/repair/fsm.h"
 #include "server/wake.h"
 
@@ -28,6 +29,8 @@ static enum err run(struct runner *runner, const struct uuid *org)
 
     db_arg_bool(&args, in_grace(runner));
     db_arg(&args, working.text);
+    db_arg(&args, catalog_arrays()->grace);
+    db_arg_i64(&args, runner_arena(runner), config.boot_grace_seconds);
     enum err err = runner_exec(runner, SQL_NODE_STOP_COPIED, org, NULL, &changed);
     if (err != 0) {
         return err;

@@ -22,6 +22,10 @@ size_t loops_read_status(struct runner_status status[LOOPS_COUNT]);
 /* Appends them in Prometheus' text format. */
 void loops_write_metrics(struct buf *out);
 
+/* Incidents of one cause, parts that fail again, common causes of an org; a step of
+ * propose_repairs. */
+enum err correlate(struct runner *runner, const struct uuid *org) MUST_CHECK;
+
 extern const struct runner_spec derive_nodes_loop;    /* node.state and what goes with it */
 extern const struct runner_spec close_incidents_loop; /* clear rules, our cordons */
 extern const struct runner_spec propose_repairs_loop;

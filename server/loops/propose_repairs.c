@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/encode.h"
 #include "server/config.h"
+#include "server/health/traits.h"
 #include "server/repair/executors/executor.h"
 #include "server/repair/fsm.h"
 #include "server/repair/plan.h"
@@ -36,6 +37,10 @@ static enum err find_due(struct runner *runner, const struct uuid *org, const ch
     db_arg(&args, repair_state_name(REPAIR_FAILED));
     db_arg(&args, repair_state_name(REPAIR_SUCCEEDED));
     db_arg(&args, possible.text);
+    db_arg(&args, catalog_arrays()->settling);
+    db_arg_i64(&args, arena, config.settle_seconds);
+    db_arg(&args, catalog_arrays()->grace);
+    db_arg_i64(&args, arena, config.boot_grace_seconds);
     enum err err = runner_query(runner, SQL_REPAIR_DUE, org, &args, &rows);
     if (err != 0) {
         return err;
@@ -107,7 +112,16 @@ static void write_proposal(struct enc *enc, const struct repair_facts *facts,
     enc_obj_end(enc);
 }
 
-/* The proposal's incidents are gone, or nothing is left to try: it ends by itself. */
+/* Why a proposal ends by itself. */
+static const char *resolve_reason(const struct repair_facts *facts)
+{
+    if (facts->held) {
+        return "Its fault belongs to a cause that many nodes share; that is mended first.";
+    }
+    return facts->wanted < 0 ? "Its incidents closed by themselves."
+                             : "Nothing is left to try by itself; a person decides.";
+}
+
 static enum err resolve(struct runner *runner, const struct uuid *org,
                         const struct repair_facts *facts)
 {
@@ -120,8 +134,7 @@ static enum err resolve(struct runner *runner, const struct uuid *org,
     db_arg(&args, from.text);
     db_arg(&args, repair_state_name(repair_event_to(REPAIR_ON_RESOLVE)));
     db_arg_bool(&args, true);
-    db_arg(&args, facts->wanted < 0 ? "Its incidents closed by themselves."
-                                    : "Nothing is left to try by itself; a person decides.");
+    db_arg(&args, resolve_reason(facts));
     db_arg(&args, NULL);
     db_arg(&args, "repair.resolved");
     db_arg(&args, "info");
@@ -132,14 +145,15 @@ static enum err resolve(struct runner *runner, const struct uuid *org,
     return runner_exec(runner, SQL_REPAIR_MOVE, org, &args, NULL);
 }
 
-/* What to propose: a person's action stays; Muster's follows the incidents. */
+/* What to propose: a person's action stays; Muster's follows the incidents, and a cause that many
+ * nodes share comes before each node's own repair. */
 static bool choose(const struct repair_facts *facts, enum repair_action *ret_action)
 {
     if (facts->has_open && !str_eq_c(facts->open_requested_by, "muster")) {
         *ret_action = (enum repair_action)facts->open_action;
         return facts->open_action >= 0;
     }
-    return repair_action_choose(facts, ret_action);
+    return !facts->held && repair_action_choose(facts, ret_action);
 }
 
 static enum err propose(struct runner *runner, const struct uuid *org, const struct db_rows *rows)
@@ -187,9 +201,17 @@ static enum err run(struct runner *runner, const struct uuid *org)
     const char *nodes = NULL;
     struct db_args args;
     struct db_rows *rows = NULL;
-    enum err err = find_due(runner, org, &nodes);
+    /* What belongs together first: it decides what is proposed, and what is held. */
+    enum err err = correlate(runner, org);
+
+    err = err != 0 ? err : find_due(runner, org, &nodes);
 
     if (err != 0 || nodes == NULL) {
+        return err;
+    }
+    /* Once more, for what came in between: a plan is made of judged incidents only. */
+    err = correlate(runner, org);
+    if (err != 0) {
         return err;
     }
     repair_facts_args(runner_arena(runner), nodes, &args);

@@ -159,6 +159,13 @@ static bool settling(const struct policy *p, const struct admission_counters *c,
                c->fault_seconds_ago, p->settle_seconds);
 }
 
+static bool common_cause(const struct policy *p, const struct admission_counters *c, char *text)
+{
+    (void)p;
+    return c->held &&
+           SAY("Its fault belongs to a cause that many nodes share; that is mended first.");
+}
+
 static bool same_kind(const struct policy *p, const struct admission_counters *c, char *text)
 {
     int64_t hold = admission_same_kind_hold(p, c->nodes);
@@ -251,6 +258,7 @@ static holds *const rules[ADMIT_CODE_COUNT] = {
     [ADMIT_CUT_OFF] = cut_off,
     [ADMIT_SHARED_SILENCE] = shared_silence,
     [ADMIT_SETTLING] = settling,
+    [ADMIT_COMMON_CAUSE] = common_cause,
     [ADMIT_SAME_KIND] = same_kind,
     [ADMIT_LEMON] = lemon,
     [ADMIT_WINDOW] = window,

@@ -34,6 +34,7 @@ struct admission_counters {
     enum admission_reach breaker_open; /* by a rule */
     bool waited;       /* proposed before a breaker was reset or a stop was lifted */
     bool shared_cause; /* the fault may be a switch's or a file system's: neighbours speak first */
+    bool held;         /* its faults belong to an open common cause */
     bool last_of_role; /* no other healthy node has this node's role */
     bool has_executor;
     bool node_joined;
@@ -55,6 +56,7 @@ struct admission_counters {
     X(ADMIT_CUT_OFF, "cut_off", false)               \
     X(ADMIT_SHARED_SILENCE, "shared_silence", false) \
     X(ADMIT_SETTLING, "settling", false)             \
+    X(ADMIT_COMMON_CAUSE, "common_cause", false)     \
     X(ADMIT_SAME_KIND, "same_kind", false)           \
     X(ADMIT_LEMON, "lemon", false)                   \
     X(ADMIT_WINDOW, "window", false)                 \

@@ -80,6 +80,7 @@ static void read_counters(const struct db_rows *rows, int row, struct repair_fac
     c->waited = db_bool(rows, row, db_rows_col(rows, "waited"));
     c->last_of_role = db_bool(rows, row, db_rows_col(rows, "last_of_role"));
     c->shared_cause = admission_shared_cause(facts->check_id);
+    c->held = facts->held;
 }
 
 void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts *ret_facts)
@@ -104,6 +105,7 @@ void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts 
     f.down = number_of(rows, row, "down");
     f.running = number_of(rows, row, "running");
     f.others_down = number_of(rows, row, "others_down");
+    f.held = db_bool(rows, row, db_rows_col(rows, "held"));
     int ended = db_rows_col(rows, "ended_seconds_ago");
     f.ended_seconds_ago = db_is_null(rows, row, ended) ? -1 : db_i64(rows, row, ended);
     read_attempts(text_of(rows, row, "attempts"), f.attempts);

@@ -34,6 +34,7 @@ struct repair_facts {
     int64_t down;
     int64_t running;
     int64_t others_down;
+    bool held;                 /* an incident belongs to a common cause */
     int64_t ended_seconds_ago; /* -1 = never */
     int64_t attempts[ACTION_COUNT];
     /* open node faults that ask for an action; none is possible for a person's request */

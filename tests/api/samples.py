@@ -156,6 +156,12 @@ SAMPLES = {
     "incident_close": lambda w: {"path": {"incident": w.incident()}, "json": {"reason": "gone"}},
     "incident_create": lambda w: {**in_node(w), "json": {"summary": "s", "severity": "warning"}},
     "check_list": lambda w: {},
+    "check_override_list": lambda w: {},
+    "check_override_create": lambda w: {"json": {"check_id": "gpu_xid", "gpu_type": w.name("type"), "mode": "shadow"}},
+    "check_override_try": lambda w: {"json": {"check_id": "gpu_xid", "threshold": 5}},
+    "check_override_get": lambda w: {"path": {"override": w.check_override()["id"]}},
+    "check_override_update": lambda w: {"path": {"override": w.check_override()["id"]}, "json": {"reason": "r"}, "headers": MATCH_1},
+    "check_override_delete": lambda w: {"path": {"override": w.check_override()["id"]}},
     "repair_list": lambda w: {},
     "cluster_repair_list": in_cluster,
     "repair_create": lambda w: {**in_node(w), "json": {"action": "reboot", "reason": "r"}},
@@ -239,6 +245,7 @@ WITHOUT_AUDIT = {
     "device_code_create": "nobody is known yet; what follows from it is audited",
     "agent_token": "a further access token of a key whose joining was audited",
     "agent_report": "readings; what follows from them is events",
+    "check_override_try": "changes nothing",
 }
 
 

@@ -107,6 +107,8 @@ SWAPS = {
     ("policy_create", "body", "node_id"): lambda w: w.node(),
     ("policy_replay", "body", "cluster_id"): cluster_of,
     ("policy_replay", "body", "node_id"): lambda w: w.node(),
+    ("check_override_create", "body", "cluster_id"): cluster_of,
+    ("check_override_try", "body", "cluster_id"): cluster_of,
     ("agent_challenge", "body", "node_id"): lambda w: w.agent().node_id,
     ("agent_token", "body", "node_id"): lambda w: w.agent().node_id,
 }
@@ -166,7 +168,7 @@ LISTS = sorted(route["operation"] for route in ROUTES
 def test_a_cursor_of_another_org_shows_none_of_its_rows(world, other, operation):
     for w in (world, other):
         for _ in range(3):
-            w.project(), w.cluster(), w.event(), w.member(), w.service_token(), w.repair(), w.incident()
+            w.project(), w.cluster(), w.event(), w.member(), w.check_override(), w.service_token(), w.repair(), w.incident()
     path = next(route["path"] for route in ROUTES if route["operation"] == operation)
     cursor = other.api("GET", f"{path}?limit=1").json()["next_cursor"]
     if operation == "org_list":

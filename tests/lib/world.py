@@ -102,6 +102,9 @@ class World:
         """With its secret, as `token`."""
         return self.made("POST", "tokens", {"name": self.name("t"), "role": role, **fields})
 
+    def check_override(self, **fields):
+        return self.made("POST", "check-overrides", {"check_id": "gpu_xid", "gpu_type": self.name("type"), "mode": "shadow", **fields})
+
     def event(self, cluster=None, **fields):
         return self.made("POST", f"clusters/{cluster or self.org.cluster_id}/events", {"summary": self.name("note"), **fields})
 

@@ -1,5 +1,5 @@
 /* The catalogue of checks: no row without an end, and every check of the agent is in it. */
-#include "server/health/catalog.h"
+#include "server/health/traits.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -60,4 +60,32 @@ Test(catalog, every_check_of_the_agent_is_in_it)
         cr_expect_not_null(catalog_find(str_of(check_rows[i].id)), "%s", check_rows[i].id);
     }
     cr_expect_not_null(catalog_find(STR("reported")));
+}
+
+Test(catalog, traits_are_of_checks_that_exist_and_stand_once)
+{
+    for (size_t i = 0; i < catalog_trait_count; i++) {
+        const struct catalog_trait *trait = &catalog_traits[i];
+        cr_expect_not_null(catalog_find(str_of(trait->check_id)), "%s", trait->check_id);
+        cr_expect_eq(catalog_trait_find(trait->check_id), trait, "%s", trait->check_id);
+    }
+    cr_expect_null(catalog_trait_find("no such check")->family);
+}
+
+/* Each list names checks of the catalog, separated by commas and in braces. */
+Test(catalog, lists_for_statements_are_array_texts)
+{
+    const struct catalog_arrays *arrays = catalog_arrays();
+    const char *const lists[] = {arrays->settling, arrays->shared,   arrays->network,
+                                 arrays->grace,    arrays->settable, arrays->acting,
+                                 arrays->counting, arrays->checks};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        struct str rest = {lists[i] + 1, strlen(lists[i]) - 2};
+        struct str name;
+        cr_assert_eq(lists[i][0], '{');
+        cr_assert_eq(lists[i][strlen(lists[i]) - 1], '}');
+        while (rest.len > 0 && str_split(&rest, ',', &name)) {
+            cr_expect_not_null(catalog_find(name), "%.*s", (int)name.len, name.ptr);
+        }
+    }
 }

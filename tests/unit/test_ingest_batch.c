@@ -104,7 +104,7 @@ Test(ingest_batch, events_stand_once_in_a_batch)
     cr_assert_eq(batch_events(batch), 4);
     cr_assert_eq(batch_units(batch, units, COUNTOF(units)), 2);
     cr_assert_eq(units[1].sql, SQL_INGEST_EVENTS);
-    cr_assert_eq(units[1].args->count, 20);
+    cr_assert_eq(units[1].args->count, 21);
     cr_assert_str_eq(value(&units[1], 5), "{1,2,3,1}");
     cr_assert_str_eq(value(&units[1], 10), "{\"a\",\"b\",\"c\",\"a\"}");
 }

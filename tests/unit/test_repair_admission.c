@@ -129,6 +129,7 @@ static const struct {
     {ADMIT_WAITED, offsetof(struct admission_counters, waited), true},
     {ADMIT_LAST_OF_ROLE, offsetof(struct admission_counters, last_of_role), true},
     {ADMIT_SETTLING, offsetof(struct admission_counters, shared_cause), true},
+    {ADMIT_COMMON_CAUSE, offsetof(struct admission_counters, held), true},
 };
 
 Test(admission, each_switch_holds_by_its_own_name)
@@ -211,6 +212,7 @@ Test(admission, all_reasons_come_at_once_and_only_facts_and_stops_bind_a_person)
     struct policy p = defaults();
     struct admission admission;
     struct admission_counters c = {.action = ACTION_REMOVE,
+                                   .held = true,
                                    .mode = POLICY_WARN,
                                    .nodes = 10,
                                    .down = 5,

@@ -238,6 +238,10 @@ struct http_client *http_client_new(const struct http_client_options *options)
     if (options->ca_file != NULL) {
         SET(client, CURLOPT_CAINFO, options->ca_file);
     }
+    if (options->certificate_file != NULL) {
+        SET(client, CURLOPT_SSLCERT, options->certificate_file);
+        SET(client, CURLOPT_SSLKEY, options->key_file);
+    }
     if (options->ca_pem.len > 0) {
         struct curl_blob pem = {(void *)(uintptr_t)options->ca_pem.ptr, options->ca_pem.len,
                                 CURL_BLOB_COPY};

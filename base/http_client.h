@@ -11,13 +11,15 @@
 struct http_client; /* one keep-alive handle; one thread at a time */
 
 struct http_client_options {
-    const char *ca_file;        /* NULL = the system's */
-    struct str ca_pem;          /* the only authorities that are trusted; empty = as ca_file says */
-    long timeout_ms;            /* whole exchange; 0 = 5000 */
-    size_t max_bytes;           /* answer body; 0 = 1 MiB */
-    bool public_addresses_only; /* refuse loopback, private, link-local ... at connect time */
-    bool allow_http;            /* plain http is refused otherwise, except to loopback when not
-                                   public_addresses_only */
+    const char *ca_file; /* NULL = the system's */
+    struct str ca_pem;   /* the only authorities that are trusted; empty = as ca_file says */
+    const char *certificate_file; /* of our own, PEM; NULL = none */
+    const char *key_file;         /* goes with it */
+    long timeout_ms;              /* whole exchange; 0 = 5000 */
+    size_t max_bytes;             /* answer body; 0 = 1 MiB */
+    bool public_addresses_only;   /* refuse loopback, private, link-local ... at connect time */
+    bool allow_http;              /* plain http is refused otherwise, except to loopback when not
+                                     public_addresses_only */
 };
 
 struct http_answer {

@@ -185,8 +185,8 @@ def suite_crash():
     return pytest_suite(["tests/crash"])
 
 
-def suite_slurm():
-    return pytest_suite(["tests/slurm"])
+def suite_schedulers():
+    return pytest_suite(["tests/slurm", "tests/kubernetes"])
 
 
 def suite_browser():
@@ -366,7 +366,7 @@ SUITES = [
     ("agent", suite_agent, True, "the real agent against fake hardware"),
     ("e2e", suite_e2e, True, "script/server and a real kernel line to a finished repair"),
     ("browser", suite_browser, True, "the console in Debian's Chromium, with axe"),
-    ("slurm", suite_slurm, True, "repairs on nodes of a real Slurm"),
+    ("schedulers", suite_schedulers, True, "repairs on nodes of a real Slurm, and of a Kubernetes API server as recorded"),
     ("crash", suite_crash, True, "kill -9 and immediate stops under load"),
     ("asan", suite_asan, False, "units, API and agent suites under AddressSanitizer and UBSan"),
     ("tsan", suite_tsan, False, "API suite under ThreadSanitizer"),

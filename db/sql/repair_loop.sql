@@ -104,7 +104,8 @@ SELECT (SELECT count(*) FROM ins) AS made, (SELECT count(*) FROM upd) AS changed
 -- scope: global
 SELECT DISTINCT r.org_id FROM repair r WHERE r.ended_at IS NULL AND r.state = ANY ($1::text[]) ORDER BY r.org_id;
 
--- Everything that decides the next step of an org's repairs. $2 states in which there is something to do.
+-- Everything that decides the next step of an org's repairs. $2 states in which there is something to do $3 seconds that jobs may run on
+-- where no policy says it.
 -- name: repair_work
 -- role: loop
 SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cluster_id, n.name AS node_name, r.command_id, o.demo,
@@ -120,6 +121,8 @@ SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cl
        coalesce(sc.kind, '') AS scheduler,
        coalesce(ns.closed AND ns.state IN ('idle', 'down') AND ns.job_ids = '' AND sc.read_at > r.state_since
                 AND sc.read_at > now() - interval '60 seconds', false) AS drained,
+       coalesce(pol.settings ->> 'idle', 'never_interrupt') = 'never_interrupt'
+         AND r.state_since < now() - make_interval(secs => coalesce((pol.settings ->> 'idle_wait_seconds')::float8, $3)) AS overdue,
        coalesce((SELECT string_agg('job ' || (j ->> 'id') || ' of ' || (j ->> 'user'), ', ') FROM jsonb_array_elements(ns.jobs) j), '') AS jobs,
        k.state AS command_state, k.result AS command_result, k.deadline_at < now() AS command_late,
        -- the fault itself, or another one, told in the boot that should have ended it, or since the node was back
@@ -136,6 +139,7 @@ SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cl
   LEFT JOIN command k ON k.org_id = $1 AND k.id = r.command_id
   LEFT JOIN cluster_scheduler sc ON sc.org_id = $1 AND sc.cluster_id = r.cluster_id
   LEFT JOIN node_scheduler ns ON ns.org_id = $1 AND ns.node_id = r.node_id
+  LEFT JOIN LATERAL ({{policy_of_node}}) pol ON true
  WHERE r.org_id = $1 AND r.ended_at IS NULL AND r.state = ANY ($2::text[])
  ORDER BY r.state_since, r.id LIMIT 1000;
 

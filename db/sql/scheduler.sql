@@ -1,9 +1,10 @@
 -- What schedulers know of nodes, and what they are asked. Muster's own wish is node.schedulable; here it meets the scheduler's state.
 
--- What the scheduler said of this node lately; NULL where none is configured or it was not read for a minute. n node.
--- fragment: scheduler_now
-(SELECT s FROM node_scheduler s JOIN cluster_scheduler k ON k.org_id = s.org_id AND k.cluster_id = s.cluster_id
-  WHERE s.org_id = n.org_id AND s.node_id = n.id AND s.cluster_id = n.cluster_id AND k.read_at > now() - interval '60 seconds')
+-- The settings that count for a node: the most specific policy as a whole. n node.
+-- fragment: policy_of_node
+SELECT p.settings FROM policy p
+ WHERE p.org_id = $1 AND (p.cluster_id IS NULL OR p.cluster_id = n.cluster_id) AND (p.node_id IS NULL OR p.node_id = n.id)
+ ORDER BY p.node_id NULLS LAST, p.cluster_id NULLS LAST LIMIT 1
 
 -- The clusters of this org that have a scheduler: $2 their names, beginning with the org's: "main/gpu-1".
 -- name: scheduler_clusters
@@ -11,16 +12,21 @@
 SELECT c.id, o.name AS org, c.name FROM org o JOIN cluster c ON c.org_id = $1
  WHERE o.id = $1 AND o.name || '/' || c.name = ANY ($2::text[]) ORDER BY c.id;
 
--- What is wished of each node of a cluster. $2 cluster.
+-- What is wished of each node of a cluster. $2 cluster $3 seconds that jobs may run on, and $4 grace, where no policy says it.
 -- name: scheduler_wishes
 -- role: loop
-SELECT n.id, n.name, n.schedulable, coalesce(s.our_reason, '') AS our_reason, r.id AS repair_id,
-       coalesce(r.state = 'draining', false) AS draining,
+SELECT n.id, n.name, n.schedulable, coalesce(s.our_reason, '') AS our_reason,
+       coalesce(r.state = 'draining' AND pol.settings ->> 'idle' = 'grace'
+                AND r.state_since < now() - make_interval(secs => coalesce((pol.settings ->> 'idle_wait_seconds')::float8, $3)), false) AS evict,
+       coalesce((pol.settings ->> 'grace_seconds')::bigint, $4::bigint) AS grace_seconds,
+       coalesce(r.state_since < now() - make_interval(secs => coalesce((pol.settings ->> 'idle_wait_seconds')::float8, $3)
+                                                              + coalesce((pol.settings ->> 'grace_seconds')::float8, $4)), false) AS grace_over,
        CASE WHEN r.id IS NULL THEN 'muster:cordon'
             ELSE 'muster:' || coalesce(i.check_id, 'manual') || ' repair ' || r.no || coalesce(' #' || i.no, '') END AS reason
   FROM node n LEFT JOIN node_scheduler s ON s.org_id = $1 AND s.node_id = n.id
   LEFT JOIN repair r ON r.org_id = $1 AND r.id = n.cordoned_by
   LEFT JOIN incident i ON i.org_id = $1 AND i.id = r.incident_id
+  LEFT JOIN LATERAL ({{policy_of_node}}) pol ON true
  WHERE n.org_id = $1 AND n.cluster_id = $2::uuid AND n.removed_at IS NULL ORDER BY n.name;
 
 -- Before a node is closed: the reason that will be ours. $2 node $3 cluster $4 reason.

@@ -6,6 +6,7 @@
 #include "server/config.h"
 #include "server/repair/executors/executor.h"
 #include "server/repair/fsm.h"
+#include "server/repair/policy.h"
 #include "server/repair/work.h"
 #include "server/wake.h"
 
@@ -132,7 +133,9 @@ static enum err run_pass(struct runner *runner, const struct uuid *org, bool *re
     struct db_rows *rows = NULL;
     enum err worst = 0;
 
+    const struct policy policy = policy_default(config.cooldown_seconds);
     db_arg(&args, states.text);
+    db_arg_i64(&args, runner_arena(runner), policy.idle_wait_seconds);
     enum err err = runner_query(runner, SQL_REPAIR_WORK, org, &args, &rows);
     if (err != 0) {
         return err;

@@ -10,6 +10,7 @@
 #include "server/config.h"
 #include "server/loops/loops.h"
 #include "server/repair/executors/scheduler.h"
+#include "server/repair/policy.h"
 #include "server/wake.h"
 
 /* A controller that hangs is not asked at once again: 1 s, doubled up to 16 s. */
@@ -33,7 +34,7 @@ struct pair {
     struct uuid node_id;
     struct str our_reason;
     bool wanted_closed;
-    bool draining;
+    bool evict;
     const char *said;
 };
 
@@ -44,16 +45,16 @@ static void read_pair(struct arena *arena, const struct db_rows *rows, int row,
 {
     struct str name = db_text(rows, row, db_rows_col(rows, "name"));
     struct str reason = db_text(rows, row, db_rows_col(rows, "reason"));
-    struct str repair = db_text(rows, row, db_rows_col(rows, "repair_id"));
     const struct scheduler_node *node = scheduler_node_find(snapshot, name);
 
     *ret_pair = (struct pair){
         .wish = {.node = node == NULL ? &nobody : node,
                  .reason = arena_strndup(arena, reason.ptr, reason.len),
-                 .repair = arena_strndup(arena, repair.ptr, repair.len)},
+                 .grace_s = db_i64(rows, row, db_rows_col(rows, "grace_seconds")),
+                 .grace_over = db_bool(rows, row, db_rows_col(rows, "grace_over"))},
         .our_reason = db_text(rows, row, db_rows_col(rows, "our_reason")),
         .wanted_closed = !db_bool(rows, row, db_rows_col(rows, "schedulable")),
-        .draining = db_bool(rows, row, db_rows_col(rows, "draining")),
+        .evict = db_bool(rows, row, db_rows_col(rows, "evict")),
         .said = node == NULL ? "The scheduler does not know this node." : "",
     };
     (void)db_uuid(rows, row, db_rows_col(rows, "id"), &ret_pair->node_id);
@@ -98,7 +99,7 @@ static enum err grant(struct runner *runner, const struct uuid *org, const struc
     } else if (!pair->wanted_closed && pair->wish.node->closed && is_ours(pair)) {
         ok = target->scheduler->open(target, &pair->wish, error);
         *ret_asked = true;
-    } else if (pair->draining && pair->wish.node->closed && pair->wish.node->job_count > 0 &&
+    } else if (pair->evict && pair->wish.node->closed && pair->wish.node->job_count > 0 &&
                target->scheduler->evict != NULL) {
         ok = target->scheduler->evict(target, &pair->wish, error);
     }
@@ -192,12 +193,15 @@ static enum err grant_all(struct runner *runner, const struct uuid *org, const s
                           const struct scheduler_snapshot *snapshot, bool *ret_asked)
 {
     struct arena *arena = runner_arena(runner);
+    const struct policy policy = policy_default(config.cooldown_seconds);
     CLEANUP(buf_free) struct buf text = {0};
     struct db_args args = {0};
     struct db_rows *rows = NULL;
     struct enc enc;
 
     db_arg_uuid(&args, arena, cluster);
+    db_arg_i64(&args, arena, policy.idle_wait_seconds);
+    db_arg_i64(&args, arena, policy.grace_seconds);
     enum err err = runner_query(runner, SQL_SCHEDULER_WISHES, org, &args, &rows);
     if (err != 0) {
         return err;

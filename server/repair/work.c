@@ -41,6 +41,7 @@ bool repair_work_read(const struct db_rows *rows, int row, struct repair_work *r
     w.command_late = db_bool(rows, row, COL("command_late"));
     w.scheduler = db_text(rows, row, COL("scheduler"));
     w.drained = db_bool(rows, row, COL("drained"));
+    w.overdue = db_bool(rows, row, COL("overdue"));
     w.jobs = db_text(rows, row, COL("jobs"));
     w.came_back = db_text(rows, row, COL("came_back"));
     w.not_clear = db_text(rows, row, COL("not_clear"));
@@ -146,6 +147,13 @@ static struct repair_next next_draining(struct arena *arena, const struct repair
         struct repair_next next =
             step(REPAIR_ON_CORDONED, cordoned_words(arena, work, settings->drain_wait_s));
         next.node = NODE_CORDON;
+        return next;
+    }
+    if (work->scheduler.len > 0 && !work->drained && work->overdue) {
+        struct repair_next next =
+            step(REPAIR_ON_WITHDRAW, "What runs on the node outlived the wait of the policy, which "
+                                     "interrupts nothing.");
+        next.node = NODE_UNDO;
         return next;
     }
     if (work->state_s < (double)settings->drain_wait_s ||

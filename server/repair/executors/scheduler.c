@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct scheduler *const schedulers[] = {&scheduler_slurm};
+static const struct scheduler *const schedulers[] = {&scheduler_slurm, &scheduler_kubernetes};
 
 const struct scheduler *scheduler_of(struct str kind)
 {

@@ -15,21 +15,22 @@
 #include "server/repair/executors/targets.h"
 
 struct scheduler_job {
-    struct str id; /* Slurm's job id; Kubernetes: namespace/pod */
+    struct str id;  /* Slurm's job id; Kubernetes: namespace/pod */
+    struct str uid; /* Kubernetes: of this very pod, whatever takes its name later */
     struct str user;
     struct str name;
     int64_t gpus;       /* on this node; -1 = not known */
     int64_t started_us; /* 0 = not known */
     int64_t nodes;      /* it runs on, this one included */
-    struct str blocked; /* why it cannot be moved away; empty = it can, or will end by itself */
+    bool ending;        /* it was told to end already */
+    struct str blocked; /* why it is not moved away without a person; empty = it can be */
 };
 
 struct scheduler_node {
     struct str name;
-    const char *state;  /* "idle", "allocated", "down", "unknown" */
-    bool closed;        /* takes no new work */
-    struct str reason;  /* why it is closed, or down */
-    struct str version; /* Kubernetes' resourceVersion */
+    const char *state; /* "idle", "allocated", "down", "unknown" */
+    bool closed;       /* takes no new work */
+    struct str reason; /* why it is closed, or down */
     struct scheduler_job *jobs;
     size_t job_count;
 };
@@ -47,7 +48,8 @@ struct scheduler_snapshot {
 struct scheduler_wish {
     const struct scheduler_node *node;
     const char *reason; /* for the scheduler's own books; begins with the prefix */
-    const char *repair; /* its id as text; "" = a person's cordon */
+    int64_t grace_s;    /* how long work may take to end once it was told to */
+    bool grace_over;    /* it was waited for so long: what is left ends now */
 };
 
 struct scheduler {
@@ -60,8 +62,8 @@ struct scheduler {
                   char error[SCHEDULER_ERROR_MAX]);
     bool (*open)(const struct scheduler_target *target, const struct scheduler_wish *wish,
                  char error[SCHEDULER_ERROR_MAX]);
-    /* Asks the work on a closed node to go elsewhere, once for each piece of it; NULL: the work is
-     * waited for. False with a sentence about what stays. */
+    /* The policy's wait is over: the work on a closed node is asked to end, each piece once. Called
+     * again and again; NULL: it is waited for. False with a sentence about what stays. */
     bool (*evict)(const struct scheduler_target *target, const struct scheduler_wish *wish,
                   char error[SCHEDULER_ERROR_MAX]);
 };
@@ -74,5 +76,6 @@ const struct scheduler_node *scheduler_node_find(const struct scheduler_snapshot
 void scheduler_snapshot_sort(struct scheduler_snapshot *snapshot);
 
 extern const struct scheduler scheduler_slurm;
+extern const struct scheduler scheduler_kubernetes;
 
 #endif

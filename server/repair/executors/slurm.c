@@ -255,13 +255,14 @@ static bool read_job(struct arena *arena, const json_t *item, struct scheduler_s
         .name = copy(arena, json_object_get(item, "name")),
         .started_us = number_of(json_object_get(item, "start_time")) * 1000000,
         .nodes = (int64_t)json_array_size(places),
+        .ending = has_word(json_object_get(item, "job_state"), "COMPLETING"),
     };
 
     if (job.nodes == 0) {
         return false;
     }
     json_array_foreach (places, i, place) {
-        const json_t *name = json_object_get(place, "nodename");
+        const json_t *name = json_object_get(place, "nodename"); /* up to 22.05 */
         name = name == NULL ? json_object_get(place, "name") : name;
         const struct scheduler_node *node =
             scheduler_node_find(snapshot, str_of(json_string_value(name)));
@@ -344,9 +345,35 @@ static bool slurm_open(const struct scheduler_target *target, const struct sched
            strstr(error, "Invalid node state specified") != NULL;
 }
 
+/* Slurm has one way to end a job, with KillWait seconds between its two signals; so the policy's
+ * grace goes before it. */
+static bool slurm_evict(const struct scheduler_target *target, const struct scheduler_wish *wish,
+                        char error[SCHEDULER_ERROR_MAX])
+{
+    bool ok = true;
+
+    if (!wish->grace_over) {
+        return true;
+    }
+    for (size_t i = 0; i < wish->node->job_count; i++) {
+        CLEANUP(child_result_free) struct child_result result = {0};
+        const char *args[] = {wish->node->jobs[i].id.ptr, NULL};
+        if (wish->node->jobs[i].ending) {
+            continue;
+        }
+        run(target, "scancel", args, &result);
+        if (!child_ok(&result)) {
+            fail(error, "scancel", &result);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
 const struct scheduler scheduler_slurm = {
     .kind = "slurm",
     .read = slurm_read,
     .close = slurm_close,
     .open = slurm_open,
+    .evict = slurm_evict,
 };

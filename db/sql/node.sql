@@ -184,6 +184,10 @@ n.updated_at,
    FROM (SELECT {{incident_fields}} FROM incident i WHERE i.org_id = n.org_id AND i.node_id = n.id AND i.closed_at IS NULL) t) AS incidents,
 (SELECT row_to_json(t) FROM (SELECT {{repair_summary}} FROM repair r
    WHERE r.org_id = n.org_id AND r.node_id = n.id AND r.ended_at IS NULL) t) AS repair,
+(SELECT row_to_json(t) FROM (SELECT k.kind, k.read_at, k.error, coalesce(s.state, 'unknown') AS state, coalesce(s.closed, false) AS closed,
+                                    coalesce(s.reason, '') AS reason, coalesce(s.said, '') AS said, coalesce(s.jobs, '[]') AS jobs
+   FROM cluster_scheduler k LEFT JOIN node_scheduler s ON s.org_id = n.org_id AND s.node_id = n.id
+   WHERE k.org_id = n.org_id AND k.cluster_id = n.cluster_id) t) AS scheduler,
 'ssh ' || CASE WHEN n.address ~ '^[0-9A-Za-z.:-]+$' AND n.address !~ '^-' THEN n.address ELSE n.name END AS ssh_command
 
 -- name: node_get

@@ -25,7 +25,7 @@ SELECT 200 AS status, c.seq AS version,
           FROM (SELECT p.seq, p.at, p.actor, p.b ->> 'kind' AS kind, p.b ->> 'credential' AS credential, p.b ->> 'issuer' AS issuer, p.b ->> 'subject' AS subject,
                        p.b ->> 'address' AS address,
                        p.b ->> 'request_id' AS request_id, p.action, p.target, p.b ->> 'target_name' AS target_name,
-                       p.b ->> 'outcome' AS outcome, p.b ->> 'reason' AS reason, p.b -> 'before' AS before, p.b -> 'after' AS after
+                       p.b ->> 'outcome' AS outcome, p.b ->> 'reason' AS reason, p.b ->> 'comment' AS comment, p.b -> 'before' AS before, p.b -> 'after' AS after
                   FROM page p ORDER BY p.at DESC, p.seq DESC LIMIT $7::int) t) AS body
   FROM audit_head c WHERE c.org_id = $1;
 

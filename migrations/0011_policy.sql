@@ -85,3 +85,8 @@ $$;
 CREATE FUNCTION id_time(id uuid) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT to_timestamp(('x' || substr(replace(id::text, '-', ''), 1, 12))::bit(48)::bigint / 1000.0)
 $$;
+
+-- A text from outside in a line of Markdown: no markup, one line.
+CREATE FUNCTION plain(text text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT regexp_replace(regexp_replace(text, '[[:cntrl:]]+', ' ', 'g'), '([\\`*_{}\[\]<>#|!])', '\\\1', 'g')
+$$;

@@ -272,6 +272,16 @@ $$;
 
 ALTER FUNCTION muster.person_sessions(person uuid) OWNER TO muster_owner;
 
+-- Name: plain(text); Type: FUNCTION
+
+CREATE FUNCTION muster.plain(text text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+  SELECT regexp_replace(regexp_replace(text, '[[:cntrl:]]+', ' ', 'g'), '([\\`*_{}\[\]<>#|!])', '\\\1', 'g')
+$$;
+
+ALTER FUNCTION muster.plain(text text) OWNER TO muster_owner;
+
 -- Name: session_end(uuid, uuid, text); Type: FUNCTION
 
 CREATE FUNCTION muster.session_end(person uuid, session uuid, body text) RETURNS boolean

@@ -164,6 +164,8 @@ SAMPLES = {
     "check_override_delete": lambda w: {"path": {"override": w.check_override()["id"]}},
     "repair_list": lambda w: {},
     "cluster_repair_list": in_cluster,
+    "repair_statistics": in_cluster,
+    "incident_report": in_cluster,
     "repair_create": lambda w: {**in_node(w), "json": {"action": "reboot", "reason": "r"}},
     "repair_get": lambda w: {"path": {"repair": w.repair()["id"]}},
     "repair_approve": repair_approve,

@@ -142,7 +142,57 @@ static void add_file_member(struct enc *enc, const char *key, const char *path)
     }
 }
 
-static void write_enrolment(const struct session *session, const char *token, struct buf *out)
+/* A device of an inventory: its type and serial; empty where they are not plain texts. */
+static bool read_device(struct json_reader *reader, struct str *ret_type, struct str *ret_serial)
+{
+    enum json_type member;
+    struct str key;
+
+    *ret_type = *ret_serial = (struct str){0};
+    while ((member = json_next(reader, &key)) != JSON_END) {
+        bool plain = true;
+        struct str *to = str_eq_c(key, "type")     ? ret_type
+                         : str_eq_c(key, "serial") ? ret_serial
+                                                   : NULL;
+
+        if (member == JSON_ERROR ||
+            !(to != NULL && member == JSON_STR ? json_get_raw_str(reader, to, &plain)
+                                               : json_skip(reader))) {
+            return false;
+        }
+        if (!plain) {
+            *to = (struct str){0};
+        }
+    }
+    return true;
+}
+
+/* The serials of the GPUs that a report tells of: with the host's own they say which machine this
+ * is. */
+static void add_gpus(struct enc *enc, struct str report)
+{
+    struct json_reader reader;
+    struct str type;
+    struct str serial;
+    struct str raw;
+
+    enc_key(enc, "gpus");
+    enc_arr(enc);
+    if (report.len > 0 && json_path(report, "inventory/devices", &raw)) {
+        json_open(&reader, raw);
+        bool more = json_next(&reader, NULL) == JSON_ARR;
+        while (more && json_next(&reader, NULL) == JSON_OBJ &&
+               read_device(&reader, &type, &serial)) {
+            if (str_eq_c(type, "gpu") && serial.len > 0) {
+                enc_str(enc, serial);
+            }
+        }
+    }
+    enc_arr_end(enc);
+}
+
+static void write_enrolment(const struct session *session, const char *token, struct str report,
+                            struct buf *out)
 {
     uint8_t public_key[ED25519_PUBLIC_LEN];
     char key[64];
@@ -165,11 +215,13 @@ static void write_enrolment(const struct session *session, const char *token, st
         &enc, "serial",
         options_path(session->options, "/sys/class/dmi/id/product_serial", path, sizeof(path)));
     add_file_member(&enc, "machine_id", "/etc/machine-id");
+    add_gpus(&enc, report);
     enc_obj_end(&enc);
     enc_obj_end(&enc);
 }
 
-static bool enroll(struct session *session, char *error, size_t error_cap)
+/* report: the one that is about to be sent; empty when there is none. */
+static bool enroll(struct session *session, struct str report, char *error, size_t error_cap)
 {
     CLEANUP(buf_free) struct buf body = {0};
     char token[JOIN_TOKEN_MAX + 1];
@@ -177,9 +229,15 @@ static bool enroll(struct session *session, char *error, size_t error_cap)
     if (!read_join_token(session->options, token, error, error_cap)) {
         return false;
     }
-    write_enrolment(session, token, &body);
+    write_enrolment(session, token, report, &body);
     exchange(session, "/agent/v1/enroll", NULL, buf_str(&body));
     explicit_bzero(token, sizeof(token));
+    if (session->answer.status == 202) {
+        (void)snprintf(
+            error, error_cap,
+            "this node asks to come back; it waits for a person's approval in the console");
+        return false;
+    }
     if (session->answer.status != 201 && session->answer.status != 200) {
         explain(session, "the node could not be enrolled", error, error_cap);
         return false;
@@ -256,7 +314,8 @@ static void deliver(struct session *session, struct str body, struct uplink_resu
     bool fresh = false;
 
     result->sent = false;
-    if (!session->identity->enrolled && !enroll(session, result->error, sizeof(result->error))) {
+    if (!session->identity->enrolled &&
+        !enroll(session, body, result->error, sizeof(result->error))) {
         return;
     }
     if (session->access_token[0] == '\0' || clock_mono_us() >= session->renew_us) {
@@ -428,7 +487,7 @@ bool uplink_enroll_now(const struct options *options, struct identity *identity,
     struct session session = {.options = options, .identity = identity};
 
     open_client(&session);
-    bool done = enroll(&session, error, error_cap);
+    bool done = enroll(&session, (struct str){0}, error, error_cap);
     http_client_free(session.client);
     http_answer_free(&session.answer);
     explicit_bzero(session.access_token, sizeof(session.access_token));

@@ -77,3 +77,42 @@ END $$;
 CREATE POLICY due ON command_key_due FOR SELECT TO muster_loop USING (true);
 GRANT SELECT, INSERT, UPDATE ON command_key TO muster_app, muster_loop;
 GRANT SELECT, INSERT, DELETE ON command_key_due TO muster_app, muster_loop;
+
+-- ---------------------------------------------------------------- nodes that keep nothing through a boot
+-- A token that lets known machines come back with a fresh key: after a person's approval (ask), or by themselves where the hardware is
+-- that of the node (auto). It brings in nobody who was never there, so it may live long.
+ALTER TABLE join_token ADD COLUMN rejoin text CHECK (rejoin IN ('ask', 'auto'));
+CREATE TABLE rejoin (
+  org_id      uuid NOT NULL,
+  id          uuid NOT NULL,
+  cluster_id  uuid NOT NULL,
+  node_id     uuid NOT NULL,
+  token_id    uuid NOT NULL,
+  public_key  bytea NOT NULL CHECK (length(public_key) = 32),
+  serial      text NOT NULL CHECK (length(serial) <= 255),      -- of the host, as the machine says
+  address     text NOT NULL,
+  serial_same boolean NOT NULL,                                 -- the node's own serial
+  gpus_same   integer NOT NULL,                                 -- of the GPUs that the node had, those that the machine has
+  gpus_known  integer NOT NULL,
+  alive       boolean NOT NULL,                                 -- the node still reported with its present key
+  state       text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'approved', 'denied', 'replaced')),
+  decided_by  text,
+  decided_at  timestamptz,
+  created_at  timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (org_id, id),
+  FOREIGN KEY (org_id, node_id) REFERENCES node (org_id, id) ON DELETE CASCADE,
+  FOREIGN KEY (org_id, cluster_id) REFERENCES cluster (org_id, id)
+);
+CREATE INDEX rejoin_node ON rejoin (org_id, node_id, id DESC);
+CREATE INDEX rejoin_cluster ON rejoin (org_id, cluster_id, id DESC);
+ALTER TABLE rejoin ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rejoin FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner_all ON rejoin TO muster_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON rejoin TO muster_app, muster_loop USING (org_id = nullif(current_setting('muster.org', true), '')::uuid)
+  WITH CHECK (org_id = nullif(current_setting('muster.org', true), '')::uuid);
+CREATE POLICY scoped ON rejoin AS RESTRICTIVE FOR SELECT TO muster_app USING (
+  CASE WHEN (SELECT nullif(current_setting('muster.scope', true), '') IS NULL) THEN true
+       ELSE cluster_id = ANY ((SELECT nullif(current_setting('muster.scope', true), '')::uuid[])::uuid[]) END);
+GRANT SELECT, INSERT, UPDATE ON rejoin TO muster_app;
+-- A key's new generation numbers its events anew, also within a boot.
+GRANT DELETE ON node_stream TO muster_app;

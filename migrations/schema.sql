@@ -887,6 +887,8 @@ CREATE TABLE muster.join_token (
     expires_at timestamp with time zone NOT NULL,
     revoked_at timestamp with time zone,
     cidr cidr,
+    rejoin text,
+    CONSTRAINT join_token_rejoin_check CHECK ((rejoin = ANY (ARRAY['ask'::text, 'auto'::text]))),
     CONSTRAINT join_token_uses_left_check CHECK ((uses_left >= 0))
 );
 
@@ -1257,6 +1259,34 @@ CREATE TABLE muster.project (
 ALTER TABLE ONLY muster.project FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.project OWNER TO muster_owner;
+
+-- Name: rejoin; Type: TABLE
+
+CREATE TABLE muster.rejoin (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    cluster_id uuid NOT NULL,
+    node_id uuid NOT NULL,
+    token_id uuid NOT NULL,
+    public_key bytea NOT NULL,
+    serial text NOT NULL,
+    address text NOT NULL,
+    serial_same boolean NOT NULL,
+    gpus_same integer NOT NULL,
+    gpus_known integer NOT NULL,
+    alive boolean NOT NULL,
+    state text DEFAULT 'pending'::text NOT NULL,
+    decided_by text,
+    decided_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT rejoin_public_key_check CHECK ((length(public_key) = 32)),
+    CONSTRAINT rejoin_serial_check CHECK ((length(serial) <= 255)),
+    CONSTRAINT rejoin_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'approved'::text, 'denied'::text, 'replaced'::text])))
+);
+
+ALTER TABLE ONLY muster.rejoin FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.rejoin OWNER TO muster_owner;
 
 -- Name: repair; Type: TABLE
 
@@ -1686,6 +1716,11 @@ ALTER TABLE ONLY muster.project
 ALTER TABLE ONLY muster.project
     ADD CONSTRAINT project_pkey PRIMARY KEY (org_id, id);
 
+-- Name: rejoin rejoin_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.rejoin
+    ADD CONSTRAINT rejoin_pkey PRIMARY KEY (org_id, id);
+
 -- Name: repair_guard repair_guard_pkey; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.repair_guard
@@ -1918,6 +1953,14 @@ CREATE UNIQUE INDEX person_local_name ON muster.person USING btree (name) WHERE 
 -- Name: policy_place; Type: INDEX
 
 CREATE UNIQUE INDEX policy_place ON muster.policy USING btree (org_id, COALESCE(cluster_id, org_id), COALESCE(node_id, org_id));
+
+-- Name: rejoin_cluster; Type: INDEX
+
+CREATE INDEX rejoin_cluster ON muster.rejoin USING btree (org_id, cluster_id, id DESC);
+
+-- Name: rejoin_node; Type: INDEX
+
+CREATE INDEX rejoin_node ON muster.rejoin USING btree (org_id, node_id, id DESC);
 
 -- Name: repair_batch; Type: INDEX
 
@@ -2218,6 +2261,16 @@ ALTER TABLE ONLY muster.policy
 
 ALTER TABLE ONLY muster.project
     ADD CONSTRAINT project_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
+-- Name: rejoin rejoin_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.rejoin
+    ADD CONSTRAINT rejoin_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
+-- Name: rejoin rejoin_org_id_node_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.rejoin
+    ADD CONSTRAINT rejoin_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id) ON DELETE CASCADE;
 
 -- Name: repair_guard repair_guard_org_id_cluster_id_fkey; Type: FK CONSTRAINT
 
@@ -2621,6 +2674,10 @@ CREATE POLICY owner_all ON muster.policy TO muster_owner USING (true) WITH CHECK
 
 CREATE POLICY owner_all ON muster.project TO muster_owner USING (true) WITH CHECK (true);
 
+-- Name: rejoin owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.rejoin TO muster_owner USING (true) WITH CHECK (true);
+
 -- Name: repair owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.repair TO muster_owner USING (true) WITH CHECK (true);
@@ -2656,6 +2713,10 @@ ALTER TABLE muster.policy ENABLE ROW LEVEL SECURITY;
 -- Name: project; Type: ROW SECURITY
 
 ALTER TABLE muster.project ENABLE ROW LEVEL SECURITY;
+
+-- Name: rejoin; Type: ROW SECURITY
+
+ALTER TABLE muster.rejoin ENABLE ROW LEVEL SECURITY;
 
 -- Name: repair; Type: ROW SECURITY
 
@@ -2781,6 +2842,14 @@ CREATE POLICY scoped ON muster.project AS RESTRICTIVE FOR SELECT TO muster_app U
 CASE
     WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
     ELSE (id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: rejoin scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.rejoin AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
 END);
 
 -- Name: repair scoped; Type: POLICY
@@ -2966,6 +3035,10 @@ CREATE POLICY tenant ON muster.policy TO muster_app, muster_loop USING ((org_id 
 -- Name: project tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.project TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: rejoin tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.rejoin TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: repair tenant; Type: POLICY
 
@@ -3307,7 +3380,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.node_scheduler TO muster_loop;
 
 -- Name: TABLE node_stream; Type: ACL
 
-GRANT SELECT ON TABLE muster.node_stream TO muster_app;
+GRANT SELECT,DELETE ON TABLE muster.node_stream TO muster_app;
 GRANT SELECT,DELETE ON TABLE muster.node_stream TO muster_loop;
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.node_stream TO muster_ingest;
 
@@ -3360,6 +3433,10 @@ GRANT SELECT ON TABLE muster.policy TO muster_loop;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.project TO muster_app;
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.project TO muster_loop;
+
+-- Name: TABLE rejoin; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.rejoin TO muster_app;
 
 -- Name: TABLE repair; Type: ACL
 

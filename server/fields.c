@@ -152,11 +152,14 @@ const struct field incident_create_body[] = {
     END,
 };
 
+static const char *const rejoins[] = {"ask", "auto", NULL};
 const struct field join_token_body[] = {
     ROW(FIELD_I64, join_token_in, uses, 0, 1, 100000, NULL),
     ROW(FIELD_I64, join_token_in, expires_in_seconds, 0, 1, 86400, NULL),
     ROW(FIELD_HOST, join_token_in, host_name, NULLABLE, 0, 0, NULL),
     ROW(FIELD_STR, join_token_in, cidr, NULLABLE, 1, 49, NULL),
+    ROW(FIELD_ENUM, join_token_in, rejoin, NULLABLE, 0, 0, rejoins),
+    ROW(FIELD_I64, join_token_in, expires_in_days, 0, 1, 366, NULL),
     END,
 };
 

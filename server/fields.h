@@ -171,10 +171,14 @@ struct join_token_in {
     int64_t expires_in_seconds;
     struct str host_name;
     struct str cidr;
+    struct str rejoin;
+    int64_t expires_in_days;
     bool has_uses;
     bool has_expires_in_seconds;
     bool has_host_name;
     bool has_cidr;
+    bool has_rejoin;
+    bool has_expires_in_days;
 };
 extern const struct field join_token_body[];
 

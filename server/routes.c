@@ -230,6 +230,15 @@ const struct route routes[] = {
     {.method = "DELETE", .path = "/api/v1/join-tokens/{token}", .operation = "join_token_delete", .perm = PERM_TOKEN_WRITE, .success = 204, .sql = SQL_JOIN_TOKEN_DELETE,
      .args = ARG_ACTOR, .flags = ROUTE_VERB},
 
+    /* machines that come back */
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/rejoins", .operation = "rejoin_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_REJOIN_LIST,
+     .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/rejoins/{rejoin}", .operation = "rejoin_get", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_REJOIN_GET},
+    {.method = "POST", .path = "/api/v1/rejoins/{rejoin}/approve", .operation = "rejoin_approve", .perm = PERM_TOKEN_WRITE, .success = 200,
+     .sql = SQL_REJOIN_APPROVE, .args = ARG_KEY | ARG_ACTOR, .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/rejoins/{rejoin}/deny", .operation = "rejoin_deny", .perm = PERM_TOKEN_WRITE, .success = 200,
+     .sql = SQL_REJOIN_DENY, .args = ARG_KEY | ARG_ACTOR, .flags = ROUTE_VERB},
+
     /* Repairs. Verbs take their states from the state machine, so they pass through C. */
     {.method = "GET", .path = "/api/v1/repairs", .operation = "repair_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_REPAIR_LIST,
      .args = ARG_QUERY | ARG_PAGE, .query = repair_query, .query_size = sizeof(struct repair_query), .flags = ROUTE_LIST},

@@ -1,8 +1,9 @@
 -- What agents ask for: joining, access tokens, facts that change rarely, commands. Reports are in ingest.sql.
 
--- The public half of the key that signs this cluster's commands; NULL before the first node joined.
+-- The public half of the key that signs this cluster's commands, NULL before the first node joined; and what $3, the join token, is for.
 -- name: agent_cluster_key
-SELECT c.command_public_key, c.command_key_n FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid;
+SELECT c.command_public_key, c.command_key_n, t.rejoin IS NOT NULL AS rejoins
+  FROM cluster c JOIN join_token t ON t.org_id = $1 AND t.id = $3::uuid WHERE c.org_id = $1 AND c.id = $2::uuid;
 
 -- Joining. $2 join token, $3 host name, $4 public key, $5 SHA-256 of the access token, $6 its life in seconds, $7 id for a new
 -- node, $8 command key for a cluster that has none, $9 report interval, $10 serial, $11 address, $12 request id.
@@ -52,6 +53,8 @@ WITH tok AS MATERIALIZED (
   UNION ALL SELECT cur.id, cur.key_generation, false FROM cur JOIN verdict v ON v.word = 'same'
 ), key AS (
   INSERT INTO node_key (org_id, node_id, generation, public_key) SELECT $1, nd.id, nd.key_generation, $4::bytea FROM nd WHERE nd.joined
+), marks AS (
+  DELETE FROM node_stream s USING took WHERE s.org_id = $1 AND s.node_id = took.id
 ), latest AS (
   INSERT INTO node_latest AS l (org_id, node_id) SELECT $1, nd.id FROM nd WHERE nd.joined
   ON CONFLICT (org_id, node_id) DO UPDATE SET seq = 0, old_boots = '{}', strikes = 0

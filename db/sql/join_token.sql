@@ -1,26 +1,28 @@
 -- Join tokens: how a node enrols into a cluster. Stored hashed, shown once, an hour at most by default.
 
 -- fragment: join_token_fields
-t.id, t.cluster_id, t.uses_left, t.host_name, t.cidr, t.created_by, t.created_at, t.expires_at, t.revoked_at
+t.id, t.cluster_id, t.uses_left, t.host_name, t.cidr, t.rejoin, t.created_by, t.created_at, t.expires_at, t.revoked_at
 
 -- The secret never comes here; server/handlers/join_tokens.c adds it to the first answer. $2 cluster $3 key $4 fingerprint $5 actor $6 context $7 uses $8 expires_in_seconds
--- $9 host_name $10 network $11 id $12 token's hash
+-- $9 host_name $10 network $11 rejoin $12 expires_in_days $13 id $14 token's hash
 -- name: join_token_create
 WITH seen AS (
   SELECT i.status, i.body, i.fingerprint FROM idempotency i WHERE i.org_id = $1 AND i.key = $3
 ), cl AS MATERIALIZED (
   SELECT c.id, c.name FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid FOR KEY SHARE
 ), act AS (
-  INSERT INTO join_token AS t (org_id, id, cluster_id, token_hash, uses_left, host_name, cidr, created_by, expires_at)
-  SELECT $1, $11::uuid, cl.id, $12::bytea, coalesce($7::integer, 1), $9, network($10::inet), $5, now() + coalesce($8::integer, 3600) * interval '1 second'
+  INSERT INTO join_token AS t (org_id, id, cluster_id, token_hash, uses_left, host_name, cidr, rejoin, created_by, expires_at)
+  SELECT $1, $13::uuid, cl.id, $14::bytea, coalesce($7::integer, 1), $9, network($10::inet), $11, $5,
+         now() + CASE WHEN $12::integer IS NOT NULL THEN $12::integer * interval '1 day'
+                      WHEN $8::integer IS NULL AND $11::text IS NOT NULL THEN interval '30 days' ELSE coalesce($8::integer, 3600) * interval '1 second' END
     FROM cl WHERE NOT EXISTS (SELECT FROM seen)
   RETURNING {{join_token_fields}}
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
   INSERT INTO event (org_id, seq, type, cluster_id, actor, summary, data)
-  SELECT $1, h.event_seq, 'token.created', a.cluster_id, $5, 'A join token for ' || a.uses_left || CASE a.uses_left WHEN 1 THEN ' node' ELSE ' nodes' END
-         || ' was created', jsonb_build_object('token_id', a.id) FROM head h, act a
+  SELECT $1, h.event_seq, 'token.created', a.cluster_id, $5, CASE WHEN a.rejoin IS NOT NULL THEN 'A token that lets nodes come back was created'
+              ELSE 'A join token for ' || a.uses_left || CASE a.uses_left WHEN 1 THEN ' node' ELSE ' nodes' END || ' was created' END, jsonb_build_object('token_id', a.id) FROM head h, act a
 ), keep AS (
   INSERT INTO idempotency (org_id, key, fingerprint, status, body)
   SELECT $1, $3, $4::bytea, 201, row_to_json(a)::text FROM head h, act a WHERE $3 IS NOT NULL

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "server/agents.h"
 #include "server/auth.h"
+#include "server/bind.h"
 #include "server/config.h"
 #include "server/follow.h"
 #include "server/loop.h"
@@ -237,6 +238,97 @@ static enum err start_enrolment(struct enrolment *enrolment)
     return ERR_NONE;
 }
 
+/* ------------------------------------------------------------------------------- coming back */
+
+static const struct {
+    const char *word;
+    const char *sentence;
+} rejoin_refusals[] = {
+    {"elsewhere", "This join token is bound to another network."},
+    {"bound", "This join token is bound to another host name."},
+    {"unknown_node",
+     "This token lets known nodes come back, and none of this name has joined. Give "
+     "it a join token first."},
+    {"other_machine",
+     "This is not the machine that joined under this name: its serial and its GPUs "
+     "are others. Remove that node first, or use another name."},
+    {"denied", "A person said no to this machine."},
+};
+
+static enum err ask_to_rejoin(struct enrolment *enrolment);
+
+/* The token itself lets this machine in: nobody else is asked. */
+static enum err on_let_in(struct request *rq, const struct db_rows *rows)
+{
+    (void)rows;
+    follow_poke(loop_follow(rq->loop));
+    return ask_to_rejoin(own_of(rq));
+}
+
+static enum err let_in(struct request *rq, const struct enrolment *enrolment,
+                       const struct uuid *rejoin)
+{
+    struct db_args args = {0};
+    struct db_args actor = {0};
+    db_arg_uuid(&args, rq->arena, rejoin);
+    db_arg(&args, NULL);
+    db_arg(&args, NULL);
+    db_arg(&args, "join token");
+    bind_actor(rq, &actor);
+    db_arg(&args, actor.values[1]);
+    return request_query_as(rq, &enrolment->org, SQL_REJOIN_APPROVE, true, &args, on_let_in);
+}
+
+static enum err on_rejoin(struct request *rq, const struct db_rows *rows)
+{
+    struct enrolment *enrolment = own_of(rq);
+    struct str word = db_text(rows, 0, db_rows_col(rows, "word"));
+    struct uuid rejoin;
+    for (size_t i = 0; i < COUNTOF(rejoin_refusals); i++) {
+        if (str_eq_c(word, rejoin_refusals[i].word)) {
+            return fail(rq, ERR_FORBIDDEN, "%s", rejoin_refusals[i].sentence);
+        }
+    }
+    if (str_eq_c(word, "same")) {
+        return reply_enrolled(enrolment, rows);
+    }
+    if (!db_uuid(rows, 0, db_rows_col(rows, "rejoin_id"), &rejoin)) {
+        return fail(rq, ERR_UNAUTHENTICATED, "The join token is expired or revoked.");
+    }
+    if (str_eq_c(word, "auto") && !enrolment->again) {
+        enrolment->again = true;
+        return let_in(rq, enrolment, &rejoin);
+    }
+    char id[UUID_TEXT_LEN + 1];
+    uuid_format(&rejoin, id);
+    follow_poke(loop_follow(rq->loop));
+    reply_json(rq, 202,
+               str_of(arena_printf(rq->arena, "{\"rejoin_id\":\"%s\",\"state\":\"pending\"}", id)));
+    return ERR_NONE;
+}
+
+static enum err ask_to_rejoin(struct enrolment *enrolment)
+{
+    struct request *rq = enrolment->rq;
+    struct arena *arena = rq->arena;
+    struct db_args args = {0};
+    struct uuid id = uuid_v7();
+    uint8_t hash[SHA256_LEN];
+    crypto_token(AUTH_PREFIX_AGENT, enrolment->access_token);
+    crypto_sha256(str_of(enrolment->access_token), hash);
+    db_arg_uuid(&args, arena, &enrolment->join_token);
+    db_arg_str(&args, arena, enrolment->in->name);
+    db_arg_bytes(&args, arena, enrolment->public_key, sizeof enrolment->public_key);
+    db_arg_bytes(&args, arena, hash, sizeof hash);
+    db_arg_i64(&args, arena, AGENTS_TOKEN_LIFE_S);
+    db_arg_uuid(&args, arena, &id);
+    db_arg_str(&args, arena, read_serial(arena, enrolment->in->hardware));
+    db_arg_str(&args, arena, enrolment->in->hardware);
+    db_arg_str(&args, arena, rq->address);
+    db_arg(&args, rq->id);
+    return request_query_as(rq, &enrolment->org, SQL_AGENT_REJOIN, true, &args, on_rejoin);
+}
+
 /* The cluster's key is made with its first node. A cluster that has one and whose file is gone
  * still takes nodes: they are watched, and commands wait until the key is back. */
 static enum err on_cluster_key(struct request *rq, const struct db_rows *rows)
@@ -253,7 +345,8 @@ static enum err on_cluster_key(struct request *rq, const struct db_rows *rows)
     if (is_first && !enrolment->has_command_key) {
         return fail_log(rq, ERR_INTERNAL, "the cluster's command key could not be made");
     }
-    return start_enrolment(enrolment);
+    return db_bool(rows, 0, db_rows_col(rows, "rejoins")) ? ask_to_rejoin(enrolment)
+                                                          : start_enrolment(enrolment);
 }
 
 static enum err on_join_token(struct request *rq, const struct db_rows *rows)
@@ -267,6 +360,7 @@ static enum err on_join_token(struct request *rq, const struct db_rows *rows)
     }
     struct db_args args = {0};
     db_arg_uuid(&args, rq->arena, &enrolment->cluster);
+    db_arg_uuid(&args, rq->arena, &enrolment->join_token);
     return request_query_as(rq, &enrolment->org, SQL_AGENT_CLUSTER_KEY, false, &args,
                             on_cluster_key);
 }

@@ -50,6 +50,12 @@ enum err join_token_create(struct request *rq)
                          "A network such as 10.20.0.0/16 or fd00:1::/48, or one address.");
         return fail(rq, ERR_INVALID_FIELDS, "1 field was refused.");
     }
+    if (in->has_expires_in_days && (in->rejoin.ptr == NULL || in->has_expires_in_seconds)) {
+        decode_error_add(rq->arena, &rq->errors, "#/expires_in_days", "out_of_range",
+                         "Days are for tokens that let nodes come back (rejoin), without "
+                         "expires_in_seconds.");
+        return fail(rq, ERR_INVALID_FIELDS, "1 field was refused.");
+    }
     crypto_token(AUTH_PREFIX_JOIN, token);
     *kept = str_of(token);
     crypto_sha256(*kept, hash);

@@ -46,6 +46,16 @@ def allowed_device(w):
     return codes["device_code"]
 
 
+def rejoin(w):
+    """A node whose machine lost its key and asks to come back."""
+    agent = w.agent()
+    w.sql(f"UPDATE node SET host_serial = 'S1' WHERE id = '{agent.node_id}'")
+    token = w.made("POST", f"clusters/{w.org.cluster_id}/join-tokens", {"rejoin": "ask"})["token"]
+    answer = Agent(w.server, agent.name).try_enroll(token)
+    assert answer.status_code == 202, answer.text
+    return answer.json()["rejoin_id"]
+
+
 def repair_approve(w):
     repair = w.repair()
     return {"path": {"repair": repair["id"]}, "json": {"plan_hash": repair["plan_hash"]},
@@ -176,6 +186,10 @@ SAMPLES = {
     "join_token_create": lambda w: {**in_cluster(w), "json": {}},
     "join_token_get": lambda w: {"path": {"token": w.token()}},
     "join_token_delete": lambda w: {"path": {"token": w.token()}},
+    "rejoin_list": in_cluster,
+    "rejoin_get": lambda w: {"path": {"rejoin": rejoin(w)}},
+    "rejoin_approve": lambda w: {"path": {"rejoin": rejoin(w)}},
+    "rejoin_deny": lambda w: {"path": {"rejoin": rejoin(w)}},
     "session_delete_all": lambda w: {"headers": w.browser(), "token": False},
     "member_list": lambda w: {},
     "member_create": lambda w: {"json": {"name": w.name("person"), "role": "viewer"}},

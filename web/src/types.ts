@@ -433,6 +433,7 @@ export interface JoinToken {
   expires_at: string;
   host_name: string | null;
   cidr: string | null;
+  rejoin: "ask" | "auto" | null;
   created_by: string;
   created_at: string;
 }

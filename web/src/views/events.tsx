@@ -28,6 +28,7 @@ const PAGE = 100;
 const TYPES = [
   "node.joined", "node.state_changed", "node.booted", "node.cordoned", "node.uncordoned", "node.updated", "node.removed",
   "node.key_revoked", "node.key_stopped", "cluster.key_rotated", "cluster.key_retired",
+  "node.rejoin_requested", "node.rejoined", "node.rejoin_denied",
   "collector.changed", "incident.opened", "incident.changed", "incident.closed",
   "repair.proposed", "repair.approved", "repair.rejected", "repair.step", "repair.succeeded", "repair.failed",
   "repair.cancelled", "repair.resolved", "repair.unknown",

@@ -308,7 +308,7 @@ def suite_tidy():
 
 # ---------------------------------------------------------------- two at a time
 # Suites that mostly wait: two lanes of them fill two cores. Each lane is a process of its own, whose output comes as a whole.
-LANES = [["api"], ["oidc", "identity", "agent", "browser"]]
+LANES = [["api"], ["oidc", "identity", "schedulers", "agent", "browser"]]
 
 
 def run_lanes(lanes):

@@ -82,6 +82,7 @@ static void tick_sources(struct agent *agent, int64_t now_us)
         .options = &agent->options,
         .readings = &agent->readings,
         .kmsg_ok = agent->kmsg.collector.state == COLLECTOR_OK,
+        .gpus_asked = agent->gpu.collector.finished_once,
         .nvml_ok = agent->gpu.works,
         .ib_quiet = now_us < agent->fabric.quiet_until_us,
         .uptime_s = agent->grace.uptime_s,

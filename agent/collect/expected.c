@@ -56,7 +56,7 @@ static void judge_gpus(struct look *look)
     int64_t found = look->facts->nvml_ok ? (int64_t)look->facts->readings->gpu_count
                                          : (int64_t)count_on_bus(look);
 
-    if (wanted < 0 || found >= wanted) {
+    if (wanted < 0 || !look->facts->gpus_asked || found >= wanted) {
         return;
     }
     struct finding *finding = look_add(look, "gpu_count", "", SEVERITY_CRITICAL);

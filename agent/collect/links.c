@@ -103,14 +103,16 @@ static void judge_link(struct link *link)
             continue;
         }
         (void)snprintf(path, sizeof(path), "%s/%s", link->folder, row->file);
-        if (!look_number(look, path, &value)) {
+        bool known = find_rate(look->memory, link->name, i, &rate);
+        bool seen = look_number(look, path, &value);
+        if (seen && known) {
+            tell_link(link, row, rate_add(&rate, value, row->window_s, look->at_us));
+        } else if (seen) {
+            rate_begin(&rate, value, row->window_s, look->at_us);
+        } else if (!known) {
             continue;
         }
-        if (find_rate(look->memory, link->name, i, &rate)) {
-            tell_link(link, row, rate_add(&rate, value, row->window_s, look->at_us));
-        } else {
-            rate_begin(&rate, value, row->window_s, look->at_us);
-        }
+        /* One that cannot be read now goes on from where it was. */
         buf_printf(&look->next, "%s %zu ", link->name, i);
         rate_write(&rate, &look->next);
         buf_add_char(&look->next, '\n');

@@ -26,9 +26,10 @@
 struct source_facts {
     const struct options *options;
     const struct readings *readings;
-    bool kmsg_ok;  /* kernel lines are read: what they tell needs no second voice */
-    bool nvml_ok;  /* the GPU driver answers */
-    bool ib_quiet; /* counters of InfiniBand adapters are left alone */
+    bool kmsg_ok;    /* kernel lines are read: what they tell needs no second voice */
+    bool gpus_asked; /* the first question to the GPU driver is over */
+    bool nvml_ok;    /* the GPU driver answers */
+    bool ib_quiet;   /* counters of InfiniBand adapters are left alone */
     int64_t uptime_s;
 };
 

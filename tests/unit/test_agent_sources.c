@@ -16,6 +16,7 @@
 #include "agent/rules/injection.h"
 #include "agent/rules/states.h"
 #include "base/file.h"
+#include "server/health/catalog.h"
 
 #define SECOND INT64_C(1000000)
 #define BOOT "0b6a1f04-9c2f-4f1e-8a55-2d1f7b0c9e11"
@@ -83,6 +84,22 @@ Test(states, each_source_has_rows_a_period_and_a_sentence)
         cr_expect_geq(kind->period_s, 10, "%s asks too often", kind->name);
         cr_expect_geq(kind->patience, 1, "%s", kind->name);
         cr_expect_gt(strlen(kind->silent), 10, "%s", kind->name);
+    }
+}
+
+Test(states, the_source_of_each_check_in_the_catalogue_is_a_collector)
+{
+    static const char *const others[] = {"kmsg",  "gpu",    "disk",  "fabric",
+                                         "agent", "person", "server"};
+
+    for (size_t i = 0; i < catalog_count; i++) {
+        const char *source = catalog_checks[i].source;
+        bool known = find_kind(source) != NULL;
+
+        for (size_t k = 0; k < COUNTOF(others); k++) {
+            known = known || strcmp(others[k], source) == 0;
+        }
+        cr_expect(known, "%s comes from %s", catalog_checks[i].check_id, source);
     }
 }
 
@@ -294,23 +311,48 @@ static void write_file(const char *name, const char *text)
     (void)fclose(file);
 }
 
+/* A folder in a new place, and its end with the files that tests put there. */
+static void make_tree(const char *inner)
+{
+    char path[160];
+
+    (void)snprintf(folder, sizeof(folder), "/tmp/muster-tree-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, inner);
+    cr_assert_eq(file_make_dirs(path, 0700), 0);
+}
+
+static void remove_tree(const char *inner)
+{
+    static const char *const files[] = {"version", "stat", "status"};
+    char path[160];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, inner);
+    for (size_t i = 0; i < COUNTOF(files); i++) {
+        char file[192];
+
+        (void)snprintf(file, sizeof(file), "%s/%s", path, files[i]);
+        (void)unlink(file);
+    }
+    while (strlen(path) >= strlen(folder)) {
+        (void)rmdir(path);
+        *strrchr(path, '/') = '\0';
+    }
+}
+
 Test(grace, an_unloaded_driver_is_being_exchanged_until_the_deadline)
 {
     char path[160];
-    struct options options = {
-        .boot_grace_seconds = 0, .driver_grace_seconds = 900, .driver_grace_file = ""};
+    struct options options = {.driver_grace_seconds = 900, .driver_grace_file = ""};
     struct grace grace;
 
-    (void)snprintf(folder, sizeof(folder), "/tmp/muster-grace-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    (void)snprintf(path, sizeof(path), "%s/sys/module/nvidia", folder);
-    cr_assert_eq(file_make_dirs(path, 0700), 0);
+    make_tree("sys/module/nvidia");
+    (void)snprintf(path, sizeof(path), "%s/sys/module/nvidia/version", folder);
     options.root = folder;
     write_file("sys/module/nvidia/version", "570.124.06\n");
     grace_init(&grace, &options);
     grace_look(&grace, SECOND);
     cr_expect_not(grace_holds(&grace, GRACE_DRIVER, SECOND), "a driver that is loaded");
-    (void)snprintf(path, sizeof(path), "%s/sys/module/nvidia/version", folder);
     (void)unlink(path);
     grace_look(&grace, 2 * SECOND);
     cr_expect(grace_holds(&grace, GRACE_DRIVER, 2 * SECOND));
@@ -321,16 +363,7 @@ Test(grace, an_unloaded_driver_is_being_exchanged_until_the_deadline)
     write_file("sys/module/nvidia/version", "575.1\n");
     grace_look(&grace, 904 * SECOND);
     cr_expect(grace_holds(&grace, GRACE_DRIVER, 904 * SECOND), "another version");
-    (void)unlink(path);
-    for (const char *name = "sys/module/nvidia"; name != NULL;
-         name = strcmp(name, "sys/module/nvidia") == 0 ? "sys/module"
-                : strcmp(name, "sys/module") == 0      ? "sys"
-                : strcmp(name, "sys") == 0             ? "."
-                                                       : NULL) {
-        (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-        (void)rmdir(path);
-    }
-    (void)rmdir(folder);
+    remove_tree("sys/module/nvidia");
 }
 
 /* ---- counters ---- */
@@ -400,6 +433,47 @@ Test(processes, what_is_no_process_is_refused)
     cr_expect_not(process_parse(STR("12 (sh"), &process));
     cr_expect_not(process_parse(STR("12 )sh( S"), &process));
     cr_expect_not(process_parse(STR("12 (sh) S 1 1"), &process));
+}
+
+static void write_process(unsigned switches)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+
+    write_file("proc/4713/stat",
+               "4713 (dd) D 1 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 47130 0 0\n");
+    buf_printf(&text, "Name:\tdd\nvoluntary_ctxt_switches:\t%u\n", switches);
+    write_file("proc/4713/status", text.ptr);
+}
+
+/* So many looks at one process; its switches grow by step. Returns the findings of the last. */
+static uint32_t look_at_process(unsigned looks, unsigned step)
+{
+    CLEANUP(buf_free) struct buf memory = {0};
+    struct options options = {.root = folder};
+    struct source_facts facts = {.options = &options};
+    struct finding findings[LOOK_FINDINGS_MAX];
+    struct look_answer head = {.count = 0};
+
+    for (unsigned i = 0; i < looks; i++) {
+        CLEANUP(buf_free) struct buf answer = {0};
+        struct str left;
+
+        write_process(i * step);
+        source_look(&source_processes, &facts, buf_str(&memory), SECOND, &answer);
+        cr_assert(source_read(buf_str(&answer), &head, findings, &left));
+        buf_clear(&memory);
+        buf_add(&memory, left.ptr, left.len);
+    }
+    return head.count;
+}
+
+Test(processes, one_that_waits_in_the_kernel_and_runs_in_between_does_not_hang)
+{
+    make_tree("proc/4713");
+    cr_expect_eq(look_at_process(4, 0), 0, "not yet");
+    cr_expect_eq(look_at_process(9, 1), 0, "it runs");
+    cr_expect_eq(look_at_process(5, 0), 1);
+    remove_tree("proc/4713");
 }
 
 Test(mounts, a_line_is_read_with_its_kind_and_state)

@@ -21,6 +21,7 @@
 #include "server/handlers/orgs.h"
 #include "server/handlers/overview.h"
 #include "server/handlers/policies.h"
+#include "server/handlers/repair_batch.h"
 #include "server/handlers/repair_report.h"
 #include "server/handlers/repairs.h"
 #include "server/handlers/replay.h"
@@ -245,6 +246,8 @@ const struct route routes[] = {
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/repairs", .operation = "cluster_repair_list", .perm = PERM_CLUSTER_READ, .success = 200,
      .sql = SQL_REPAIR_LIST_CLUSTER, .args = ARG_QUERY | ARG_PAGE, .query = cluster_repair_query, .query_size = sizeof(struct repair_query),
      .flags = ROUTE_LIST},
+    {.method = "POST", .path = "/api/v1/clusters/{cluster}/repairs", .operation = "repair_batch_create", .perm = PERM_REPAIR_REQUEST, .success = 201,
+     .sql = -1, .handler = repair_batch_request, BODY(repair_batch_body, repair_batch_in), .flags = ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/repair-statistics", .operation = "repair_statistics", .perm = PERM_CLUSTER_READ, .success = 200,
      .sql = -1, QUERY(transitions_query, span_query), .handler = repair_statistics, .flags = ROUTE_COMPRESS},
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/incident-report", .operation = "incident_report", .perm = PERM_CLUSTER_READ, .success = 200,

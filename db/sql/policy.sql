@@ -489,7 +489,7 @@ SELECT z.good, z.zone, f.cluster_id, f.nodes, f.node_id, f.node_name, f.rack, f.
                ($2::uuid IS NULL OR EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid))
                AND ($3::uuid IS NULL OR EXISTS (SELECT FROM node n WHERE n.org_id = $1 AND n.id = $3::uuid)) AS good) z
   LEFT JOIN LATERAL (
-    SELECT i.cluster_id, n.id AS node_id, n.name AS node_name, n.rack, n.leaf, NOT n.auto_repair AS off, i.check_id, i.code, i.action,
+    SELECT i.cluster_id, n.id AS node_id, n.name AS node_name, n.rack, n.leaf, NOT n.auto_repair AS off, i.check_id, i.code, {{incident_action}} AS action,
            extract(epoch FROM id_time(i.id))::bigint AS at, extract(epoch FROM i.closed_at)::bigint AS closed_at,
            extract(epoch FROM (id_time(i.id) AT TIME ZONE CASE WHEN z.zone THEN $4::text ELSE 'UTC' END) - (id_time(i.id) AT TIME ZONE 'UTC'))::bigint AS zone_offset,
            (SELECT count(*) FROM node m WHERE m.org_id = $1 AND m.cluster_id = i.cluster_id AND m.removed_at IS NULL) AS nodes,
@@ -497,7 +497,7 @@ SELECT z.good, z.zone, f.cluster_id, f.nodes, f.node_id, f.node_name, f.rack, f.
                       WHERE h.org_id = $1 AND h.cluster_id = i.cluster_id AND h.chunk = n.slot / 1024 AND h.at <= id_time(i.id)
                         AND h.at > id_time(i.id) - interval '15 minutes' ORDER BY h.at DESC LIMIT 1), false) AS busy
       FROM incident i JOIN node n ON n.org_id = $1 AND n.id = i.node_id
-     WHERE i.org_id = $1 AND i.node_fault AND i.action <> 'none' AND i.id > id_at(now() - interval '30 days')
+     WHERE i.org_id = $1 AND i.node_fault AND i.mode = 'live' AND {{incident_action}} <> 'none' AND i.id > id_at(now() - interval '30 days')
        AND ($2::uuid IS NULL OR i.cluster_id = $2::uuid) AND ($3::uuid IS NULL OR i.node_id = $3::uuid)
      ORDER BY i.cluster_id, i.id LIMIT 3000) f ON z.good AND z.zone
  ORDER BY f.cluster_id, f.at;

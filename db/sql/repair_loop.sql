@@ -110,7 +110,13 @@ SELECT DISTINCT r.org_id FROM repair r WHERE r.ended_at IS NULL AND r.state = AN
 -- role: loop
 SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cluster_id, n.name AS node_name, r.command_id, o.demo,
        coalesce({{repair_stop}}, '') AS stopped,
-       extract(epoch FROM now() - r.state_since)::float8 AS state_s, r.deadline_at < now() AS late,
+       coalesce((SELECT CASE WHEN bool_or(o.state IN ('failed', 'unknown')) THEN 'failed' WHEN bool_or(o.ended_at IS NULL) THEN 'waits' END FROM repair o
+                  WHERE o.org_id = $1 AND o.batch_id = r.batch_id AND o.wave < r.wave), '') AS earlier_waves,
+       extract(epoch FROM now() - r.state_since)::float8 AS state_s,
+       -- what waited for the earlier waves of its batch has its time from their end on
+       greatest(r.deadline_at, CASE WHEN r.wave > 1 AND r.state = 'approved'
+                                    THEN (SELECT max(o.ended_at) FROM repair o WHERE o.org_id = $1 AND o.batch_id = r.batch_id AND o.wave < r.wave)
+                                         + make_interval(secs => (r.plan -> 'policy' ->> 'begin_within_seconds')::float8) END) < now() AS late,
        cardinality(r.incident_ids) AS incidents,
        (SELECT count(*) FROM incident i WHERE i.org_id = $1 AND i.id = ANY (r.incident_ids) AND i.closed_at IS NULL) AS incidents_open,
        {{repair_plan_holds}} AS plan_holds,

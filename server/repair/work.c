@@ -33,6 +33,7 @@ bool repair_work_read(const struct db_rows *rows, int row, struct repair_work *r
     w.ready = db_bool(rows, row, COL("ready"));
     w.silent = db_bool(rows, row, COL("silent"));
     w.stopped = db_text(rows, row, COL("stopped"));
+    w.earlier_waves = db_text(rows, row, COL("earlier_waves"));
     w.healthy_delay_s = db_i64(rows, row, COL("healthy_delay_s"));
     w.rejoin_within_s = db_i64(rows, row, COL("rejoin_within_s"));
     w.has_command = db_uuid(rows, row, COL("command_id"), &command);
@@ -106,6 +107,12 @@ static struct repair_next next_approved(struct arena *arena, const struct repair
     }
     if (is_stopped(work)) {
         return work->late ? lapse("Repairs were stopped until it was too late to begin.") : wait;
+    }
+    if (str_eq_c(work->earlier_waves, "failed")) {
+        return lapse("A repair of an earlier wave did not go well.");
+    }
+    if (work->earlier_waves.len > 0) {
+        return wait; /* its batch has begun, so it is not late */
     }
     bool can = executor->probe(work, &why);
     if (work->late) {

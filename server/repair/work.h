@@ -29,11 +29,12 @@ struct repair_work {
     bool late;         /* past the deadline of this state */
     int64_t incidents; /* what the plan is about */
     int64_t incidents_open;
-    bool plan_holds;    /* boot, incidents and policy are still those of the plan */
-    bool rebooted;      /* another boot than the plan's was seen */
-    bool ready;         /* the agent finished its first round of this boot */
-    bool silent;        /* nothing heard for three intervals */
-    struct str stopped; /* how wide a person's stop reaches; empty = nobody stopped repairs */
+    bool plan_holds;          /* boot, incidents and policy are still those of the plan */
+    bool rebooted;            /* another boot than the plan's was seen */
+    bool ready;               /* the agent finished its first round of this boot */
+    bool silent;              /* nothing heard for three intervals */
+    struct str earlier_waves; /* of its batch: waits, failed; empty = done or none */
+    struct str stopped;       /* how wide a person's stop reaches; empty = nobody stopped repairs */
     int64_t healthy_delay_s;
     int64_t rejoin_within_s;
     bool has_command;

@@ -94,6 +94,11 @@ def node_update(w):
     return {"path": {"node": node}, "json": {"rack": "r2"}, "headers": newest(w, f"nodes/{node}")}
 
 
+def batch(w):
+    cluster = w.cluster()
+    return {"path": {"cluster": cluster}, "json": {"node_ids": [w.node(cluster), w.node(cluster)], "action": "reboot", "reason": "r", "expected_count": 2}}
+
+
 def in_cluster(w):
     return {"path": {"cluster": w.cluster()}}
 
@@ -174,6 +179,7 @@ SAMPLES = {
     "check_override_delete": lambda w: {"path": {"override": w.check_override()["id"]}},
     "repair_list": lambda w: {},
     "cluster_repair_list": in_cluster,
+    "repair_batch_create": batch,
     "repair_statistics": in_cluster,
     "incident_report": in_cluster,
     "repair_create": lambda w: {**in_node(w), "json": {"action": "reboot", "reason": "r"}},

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
-from fake_agent import Beat, reboots  # noqa: E402
-from test_repairs import approve, commands_of, fresh_key, make_server, new_node, node_is, proposed, repair_in, repairs_of, until  # noqa: E402
+from fake_agent import Agent, Beat, join_token, reboots  # noqa: E402
+from test_repairs import approve, commands_of, fresh_key, make_server, new_node, node_is, proposed, repair_in, repairs_of  # noqa: E402
+from waiting import wait_for  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +41,21 @@ def codes_are(house, repair, *wanted):
     def look():
         codes = {reason["code"] for reason in read(house, repair)["why_not"]}
         return codes if set(wanted) <= codes else None
-    return until(look, 30)
+    return wait_for(look)
 
 
 # ---------------------------------------------------------------- automatic repairs
 def test_a_policy_approves_what_admission_lets_through_and_carries_it_out(house):
-    agent, friend = new_node(house), None
+    agent = new_node(house)
     policy = write_policy(house, agent, automatic=["gpu_lost:79"], **ALONE)
     # a second node of the cluster keeps it from being down as a whole
-    from fake_agent import Agent, join_token
     friend = Agent(house, token=join_token(house, cluster_id=agent.cluster_id))
     agent.answer = reboots
     with Beat(agent, friend):
-        node_is(house, agent, "healthy", 30)
-        node_is(house, friend, "healthy", 30)
+        node_is(house, agent, "healthy")
+        node_is(house, friend, "healthy")
         agent.xid79()
-        ended = repair_in(house, agent, "succeeded", "failed", "unknown", seconds=60)
+        ended = repair_in(house, agent, "succeeded", "failed", "unknown")
     assert ended["state"] == "succeeded", ended
     assert ended["automatic"] is True and ended["decided_by"] == f"policy {policy['id']} {policy['version']}"
     assert commands_of(house, ended) == 1
@@ -88,7 +88,7 @@ def test_R18_a_policy_on_trial_decides_the_same_and_starts_nothing(house):
     house.api("POST", f"/api/v1/clusters/{agent.cluster_id}/nodes", {"name": "n-" + secrets.token_hex(4)}).raise_for_status()
     with Beat(agent):
         repair = proposed(house, agent)
-        until(lambda: read(house, repair)["would_at"], 30)
+        wait_for(lambda: read(house, repair)["would_at"])
     now = read(house, repair)
     assert now["state"] == "proposed" and now["decided_by"] is None and now["why_not"] == [] and commands_of(house, repair) == 0
     assert house.sql(f"SELECT count(*) FROM event WHERE repair_id = '{repair['id']}' AND type = 'repair.would_start'") == "1"
@@ -119,7 +119,7 @@ def test_R13_a_stop_holds_what_was_approved_until_it_is_lifted(house, reach):
         finally:
             stop(house, path, "allow")
         assert approve(house, repair).status_code == 200
-        assert repair_in(house, agent, "succeeded", "failed", "unknown", seconds=60)["state"] == "succeeded"
+        assert repair_in(house, agent, "succeeded", "failed", "unknown")["state"] == "succeeded"
 
 
 def test_R13_nothing_starts_after_a_stop_was_acknowledged(house):
@@ -135,11 +135,7 @@ def test_R13_nothing_starts_after_a_stop_was_acknowledged(house):
             try:
                 for answer in answers:
                     answer.result()
-                # several looks of the loop that carries repairs out
-                runs = house.sql("SELECT 1") and [a for a in agents]
-                for agent in runs:
-                    agent.report()
-                until(lambda: house.sql("SELECT count(*) FROM command WHERE state = 'ready'") == "0", 30)
+                wait_for(lambda: house.sql("SELECT count(*) FROM command WHERE state = 'ready'") == "0")
                 now = set(house.sql("SELECT id FROM command WHERE state IN ('sent', 'accepted', 'done')").split())
                 assert now <= known
             finally:
@@ -151,9 +147,9 @@ def test_R13_an_order_that_was_not_fetched_is_withdrawn_by_a_stop(house):
     repair = proposed(house, agent)
     house.sql(f"UPDATE node_latest SET seen_at = now() + interval '1 minute' WHERE node_id = '{agent.node_id}'")
     assert approve(house, repair).status_code == 200
-    until(lambda: house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") in ("ready", "expired"), 30)
+    wait_for(lambda: house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") in ("ready", "expired"))
     stop(house, f"nodes/{agent.node_id}/")
-    until(lambda: read(house, repair)["state"] in ("cancelled", "failed"), 30)
+    wait_for(lambda: read(house, repair)["state"] in ("cancelled", "failed"))
     assert house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") == "expired"
     agent.report()
     assert agent.commands == {}
@@ -162,7 +158,6 @@ def test_R13_an_order_that_was_not_fetched_is_withdrawn_by_a_stop(house):
 
 # ---------------------------------------------------------------- breakers
 def test_R9_the_breaker_opens_by_rule_and_a_reset_replays_nothing(house):
-    from fake_agent import Agent, join_token
     first = new_node(house)
     write_policy(house, first, automatic=["gpu_lost"], breaker_floor=2, breaker_percent=50, unhealthy_stop_percent=100, concurrency_percent=100,
                  same_kind_min=1000, windows=["mon 00:00-00:01", "tue 00:00-00:01"])
@@ -171,11 +166,11 @@ def test_R9_the_breaker_opens_by_rule_and_a_reset_replays_nothing(house):
     path = f"/api/v1/clusters/{first.cluster_id}"
     with Beat(*agents):
         for agent in agents:
-            node_is(house, agent, "healthy", 30)
+            node_is(house, agent, "healthy")
         for agent in agents[:3]:
             agent.xid79()
-        until(lambda: house.api("GET", f"{path}/guard").json()["breaker_open"], 30)
-        repair = repair_in(house, first, "proposed", seconds=30)
+        wait_for(lambda: house.api("GET", f"{path}/guard").json()["breaker_open"])
+        repair = repair_in(house, first, "proposed")
         codes_are(house, repair, "breaker")
         assert house.api("POST", f"{path}/breaker/reset", {}, headers=fresh_key()).status_code == 422, "a comment is asked for"
         answer = house.api("POST", f"{path}/breaker/reset", {"comment": "the switch is back"}, headers=fresh_key())
@@ -195,7 +190,7 @@ def test_R12_two_people_approve_and_neither_asked_for_it(house):
     write_policy(house, agent, second_approver=["reboot"])
     one, two = house.token("approver"), house.token("admin")
     with Beat(agent):
-        node_is(house, agent, "healthy", 30)
+        node_is(house, agent, "healthy")
         asked = house.api("POST", f"/api/v1/nodes/{agent.node_id}/repairs", {"action": "reboot", "reason": "kernel"}, token=one, headers=fresh_key())
         assert asked.status_code == 201, asked.text
         path, body = f"/api/v1/repairs/{asked.json()['id']}/approve", {"plan_hash": asked.json()["plan_hash"]}
@@ -223,7 +218,7 @@ def test_a_trial_run_of_an_approval_changes_nothing(house):
 def test_a_trial_run_of_a_request_shows_its_plan(house):
     agent = new_node(house)
     with Beat(agent):
-        node_is(house, agent, "healthy", 30)
+        node_is(house, agent, "healthy")
         trial = house.api("POST", f"/api/v1/nodes/{agent.node_id}/repairs?dry_run=true", {"action": "reboot", "reason": "x"})
     assert trial.status_code == 200 and trial.json()["can_approve"] is True and trial.json()["plan"]["action"] == "reboot", trial.text
     assert repairs_of(house, agent) == []
@@ -280,7 +275,6 @@ def test_R4_a_plan_made_under_another_version_of_the_policy_is_refused(house):
 
 # ---------------------------------------------------------------- replay
 def test_a_policy_is_played_against_what_really_happened(house):
-    from fake_agent import Agent, join_token
     first = new_node(house)
     token = join_token(house, uses=5, cluster_id=first.cluster_id)
     agents = [first] + [Agent(house, token=token) for _ in range(5)]
@@ -291,7 +285,7 @@ def test_a_policy_is_played_against_what_really_happened(house):
         agent.report()
     agents[2].xid79(code="48", action="power_cycle")
     agents[2].report()
-    until(lambda: house.sql(f"SELECT count(*) FROM incident WHERE cluster_id = '{first.cluster_id}'") == "3", 30)
+    wait_for(lambda: house.sql(f"SELECT count(*) FROM incident WHERE cluster_id = '{first.cluster_id}'") == "3")
     play = lambda **settings: house.api("POST", "/api/v1/policies/dry-run", {"cluster_id": first.cluster_id, **settings})  # noqa: E731
     told = len(house.api("GET", "/api/v1/policies?limit=200").json()["items"])
     nothing = play()
@@ -306,3 +300,46 @@ def test_a_policy_is_played_against_what_really_happened(house):
     assert play(automatic=["gpu_lost"], time_zone="Mars/Olympus").status_code == 422
     assert play(automatic=["gpu lost"]).status_code == 422
     assert len(house.api("GET", "/api/v1/policies?limit=200").json()["items"]) == told, "nothing was saved"
+
+
+# ---------------------------------------------------------------- several nodes at once
+def ask(house, cluster, nodes, expected=None, **fields):
+    body = {"node_ids": nodes, "action": "reboot", "reason": "kernel", "expected_count": len(nodes) if expected is None else expected, **fields}
+    return house.api("POST", f"/api/v1/clusters/{cluster}/repairs", body, headers=fresh_key())
+
+
+def test_R14_nobody_named_is_nobody_and_a_wrong_count_is_refused(house):
+    one, other = new_node(house), new_node(house)
+    asked = lambda: house.sql(f"SELECT count(*) FROM repair WHERE node_id IN ('{one.node_id}', '{other.node_id}')")  # noqa: E731
+    assert ask(house, one.cluster_id, [], 1).status_code == 422
+    assert house.api("POST", f"/api/v1/clusters/{one.cluster_id}/repairs", {"action": "reboot", "reason": "x", "expected_count": 1}).status_code == 422
+    missing = house.api("POST", f"/api/v1/clusters/{one.cluster_id}/repairs", {"node_ids": [one.node_id], "action": "reboot", "reason": "x"})
+    assert missing.status_code == 422, "the expected count is asked for"
+    for nodes, expected in (([one.node_id], 2), ([one.node_id, one.node_id], 2), ([one.node_id, other.node_id], 2)):
+        refused = ask(house, one.cluster_id, nodes, expected)
+        assert refused.status_code == 422 and refused.json()["errors"][0]["pointer"] == "#/expected_count", refused.text
+    assert ask(house, one.cluster_id, [one.node_id] * 26, 26).status_code == 422
+    assert ask(house, one.cluster_id, [one.node_id], action="remove").status_code == 422
+    assert asked() == "0"
+
+
+def test_R14_waves_begin_one_after_the_other(house):
+    first = new_node(house)
+    agents = [first, Agent(house, token=join_token(house, cluster_id=first.cluster_id))]
+    for agent in agents:
+        agent.answer = reboots
+    house.sql(f"UPDATE node SET rack = 'r1' WHERE cluster_id = '{first.cluster_id}'")
+    with Beat(*agents):
+        for agent in agents:
+            node_is(house, agent, "healthy")
+        answer = ask(house, first.cluster_id, [agent.node_id for agent in agents])
+        assert answer.status_code == 201 and answer.json()["waves"] == 2, answer.text
+        one, two = answer.json()["items"]
+        assert (one["wave"], two["wave"]) == (1, 2) and one["batch_id"] == two["batch_id"] == answer.json()["batch_id"]
+        assert ask(house, first.cluster_id, [first.node_id]).status_code == 409, "it has an open repair"
+        assert approve(house, two).status_code == 200
+        assert approve(house, one).status_code == 200
+        wait_for(lambda: read(house, two)["state"] == "succeeded")
+    assert read(house, one)["state"] == "succeeded"
+    assert house.sql(f"SELECT (SELECT ended_at FROM repair WHERE id = '{one['id']}') <= (SELECT started_at FROM repair_step WHERE repair_id = '{two['id']}'"
+                     " AND state = 'cordoning')") == "t"

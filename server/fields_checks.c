@@ -53,4 +53,10 @@ const struct field check_override_update_body[] = {
     ROW(FIELD_STR, check_override_update_in, reason, 0, 0, 1023, NULL),
     END,
 };
+
+const struct field serial_query[] = {
+    ROW(FIELD_STR, serial_query, q, REQUIRED, 3, 127, NULL),
+    ROW(FIELD_I64, serial_query, count, 0, 1, 200, NULL),
+    END,
+};
 /* clang-format on */

@@ -45,4 +45,13 @@ struct check_override_update_in {
 };
 extern const struct field check_override_update_body[];
 
+/* Parts and machines by the beginning of their serial. */
+struct serial_query {
+    struct str q;
+    int64_t count;
+    bool has_q;
+    bool has_count;
+};
+extern const struct field serial_query[];
+
 #endif

@@ -150,6 +150,13 @@ const struct route routes[] = {
     {.method = "PATCH", .path = "/api/v1/devices/{device}", .operation = "device_update", .perm = PERM_NODE_WRITE, .success = 200, .sql = SQL_DEVICE_UPDATE,
      .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY, BODY(device_update_body, note_in), .flags = ROUTE_IF_MATCH | ROUTE_VERB},
 
+    {.method = "GET", .path = "/api/v1/devices/{device}/history", .operation = "device_history", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_DEVICE_HISTORY, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/nodes/{node}/machine", .operation = "node_machine", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_NODE_SERIAL_HISTORY, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/serials", .operation = "serial_find", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_SERIAL_FIND,
+     .args = ARG_QUERY, QUERY(serial_query, serial_query), .flags = ROUTE_WEAK | ROUTE_COMPRESS},
+
     /* events */
     {.method = "GET", .path = "/api/v1/events", .operation = "event_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
      .args = ARG_PAGE, QUERY(event_query, event_query), .handler = event_list, .flags = ROUTE_LIST | ROUTE_COMPRESS},

@@ -17,6 +17,8 @@ def own(server):
 def join(world, cluster, gpu_type=None):
     agent = Agent(world.server, world.name("o")).enroll(join_token(world.server, cluster_id=cluster, org_id=world.org.id))
     agent.report_ok(inventory={"gpu_type": gpu_type} if gpu_type else None)
+    # Silent only where a test says so, not by a slow machine.
+    world.sql(f"UPDATE node SET interval_seconds = 3600 WHERE id = '{agent.node_id}'")
     agent.sent = 0
     return agent
 

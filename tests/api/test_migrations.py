@@ -15,6 +15,7 @@ import embed_sql  # noqa: E402
 import schema  # noqa: E402
 from pg import PrivatePostgres  # noqa: E402
 from probe import NEXT_PROBE, PROBE, Probe, command  # noqa: E402
+from waiting import wait_for  # noqa: E402
 
 LATEST = len(embed_sql.load_migrations([str(ROOT / "migrations")]))
 SEED = """
@@ -65,7 +66,7 @@ def test_a_data_migration_reaches_the_rows_of_every_org(migrated):
 def test_two_at_once_take_turns(empty):
     running = [subprocess.Popen([PROBE, "migrate"], env={**os.environ, **empty.env()}, stdout=subprocess.PIPE, text=True)
                for _ in range(2)]
-    outputs = sorted(process.communicate(timeout=60)[0].strip() for process in running)
+    outputs = sorted(process.communicate(timeout=120)[0].strip() for process in running)
     assert outputs == ["ok 0", f"ok {LATEST}"]
 
 
@@ -128,13 +129,6 @@ class Writer(threading.Thread):
                 self.ended.wait(0.02)
 
 
-def wait_for(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.02)
-
-
 def waits_for_lock(pg):
     return pg.psql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'muster_migrate' AND wait_event_type = 'Lock'") != "0"
 
@@ -154,19 +148,20 @@ def test_D8_a_migration_waits_for_a_long_reader_without_stopping_writers(migrate
                                      stdout=subprocess.PIPE, text=True)
         wait_for(lambda: waits_for_lock(migrated))
         assert migration.poll() is None
+        waiting = time.monotonic()
         time.sleep(max(0, begin + 10 - time.monotonic()))  # the reader's ten seconds are the promise's own
         assert migration.poll() is None, "the reader still holds its lock"
+        let_go = time.monotonic()
         reader.rollback()
-    assert migration.communicate(timeout=30)[0].strip() == "ok 1"
+    assert migration.communicate(timeout=120)[0].strip() == "ok 1"
     after = time.monotonic()
     wait_for(lambda: all(writer.commits[-1] > after for writer in writers))
     for writer in writers:
         writer.ended.set()
         writer.join()
     assert [error for writer in writers for error in writer.errors] == []
-    gaps = [later - earlier for writer in writers for earlier, later in zip(writer.commits, writer.commits[1:])]
-    # The migration lets go after 1.5 s each time; a writer that stood still for the whole wait would show 10 s.
-    assert max(gaps) < 5
+    # The migration lets go after 1.5 s each time: each writer went on all the while, and not only before and after.
+    assert min(sum(waiting < commit < let_go for commit in writer.commits) for writer in writers) >= 3
     # A server of the release before goes on working.
     assert server.exec("app", "probe_projects", orgs[0]).err == "ok"
     server.close()
@@ -196,7 +191,7 @@ def test_D8_a_crash_of_the_database_leaves_a_migration_wholly_undone(migrated):
     wait_for(lambda: waits_for_lock(migrated))
     migrated.immediate_stop()
     reader.close()
-    assert migration.communicate(timeout=30)[0].startswith("unavailable")
+    assert migration.communicate(timeout=120)[0].startswith("unavailable")
     migrated.start()
     assert migrated.psql("SELECT max(version) FROM muster.schema_migration") == str(LATEST)
     assert command(migrated, "migrate", NEXT_PROBE) == (0, "ok 1")

@@ -45,7 +45,8 @@ class Node:
             "server_url": server.url, "state_dir": self.state, "node_name": "gpu-17-03", "join_token_file": self.token,
             "boot_id_file": self.boot, "root": self.root, "nvml_library": FAKE_NVML, "deny_file": self.deny,
             "reboot_program": f"{ROOT}/tests/agent/act-reboot {folder}", "reset_gpu_program": f"/bin/sh {folder}/reset {{gpus}}",
-            "probe_timeout_seconds": 2, "log_level": "debug", "programs_path": self.bin, "dcgm_url": "",
+            # Where a probe shall hang, a test says how long it may: no machine is so slow that one does by itself.
+            "probe_timeout_seconds": 60, "log_level": "debug", "programs_path": self.bin, "dcgm_url": "",
         }
 
     def make_tree(self):
@@ -121,7 +122,7 @@ class Node:
     def stop(self, how=signal.SIGTERM):
         if self.process and self.process.poll() is None:
             self.process.send_signal(how)
-            self.process.wait(15)
+            self.process.wait(90)
         self.process = None
 
     def alive(self):

@@ -3,14 +3,20 @@
 import base64
 import json
 import secrets
+import sys
 import threading
 import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+from ports import free_port  # noqa: E402
+from waiting import PATIENCE_SECONDS  # noqa: E402
 
 
 def b64(data):
@@ -46,7 +52,7 @@ class FakeServer:
         self.extra = {}  # more members of the answer
         self.enrolled = 0
         self.httpd = None
-        self.port = 0
+        self.port = free_port()  # its own also while it is away
         self.start()
 
     # ------------------------------------------------------------ life
@@ -65,7 +71,6 @@ class FakeServer:
         ThreadingHTTPServer.allow_reuse_address = True
         ThreadingHTTPServer.daemon_threads = True
         self.httpd = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self.port = self.httpd.server_address[1]
         threading.Thread(target=self.httpd.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):
@@ -198,7 +203,7 @@ class FakeServer:
         return self.epoch
 
     # ------------------------------------------------------------ waiting
-    def wait(self, what, seconds=15):
+    def wait(self, what, seconds=PATIENCE_SECONDS):
         """The first true value of what(), looked at after each request."""
         deadline = time.monotonic() + seconds
         with self.lock:
@@ -210,7 +215,7 @@ class FakeServer:
                 assert left > 0, "it did not come true in time"
                 self.lock.wait(min(left, 0.5))
 
-    def wait_reports(self, n=1, seconds=15):
+    def wait_reports(self, n=1, seconds=PATIENCE_SECONDS):
         """n more reports; gives the last."""
         have = len(self.reports)
         self.wait(lambda: len(self.reports) >= have + n, seconds)
@@ -220,17 +225,31 @@ class FakeServer:
         return [e for _, _, _, e in self.events
                 if e["check_id"] == check and all(e.get(k) == v for k, v in fields.items())]
 
-    def wait_event(self, check, seconds=15, **fields):
+    def wait_event(self, check, seconds=PATIENCE_SECONDS, **fields):
         return self.wait(lambda: self.found(check, **fields), seconds)[0]
 
     def results(self, command_id):
         return [r["state"] for report in self.reports for r in report.get("results", []) if r["command_id"] == command_id]
 
-    def wait_result(self, command_id, state, seconds=15):
+    def wait_result(self, command_id, state, seconds=PATIENCE_SECONDS):
         def look():
             return [r for report in self.reports for r in report.get("results", [])
                     if r["command_id"] == command_id and r["state"] == state]
         return self.wait(look, seconds)[0]
+
+    def wait_collector(self, name, **fields):
+        """The last state that was told, once it is this."""
+        return self.wait(lambda: (told := self.collector(name)) and all(told[k] == v for k, v in fields.items()) and told)
+
+    def wait_readings(self):
+        """A report with the readings of all GPUs; gives it. The first probe may take longer than the first reports."""
+        def look():
+            for report in reversed(self.reports):
+                gpus = report.get("gpus")
+                if gpus and all(value is not None for value in gpus["util"]):
+                    return report
+            return None
+        return self.wait(look)
 
     def collector(self, name):
         """The last state that was told."""

@@ -18,8 +18,7 @@ def test_an_unreadable_source_is_unknown_with_a_reason(node, server, name, path,
     else:
         target.unlink()
     node.start()
-    server.wait(lambda: server.collector(name))
-    assert server.collector(name)["state"] == "unknown"
+    server.wait_collector(name, state="unknown")
     assert path.split("/")[0] in server.collector(name)["reason"]
     assert server.wait_reports(2)["metrics"][metric] is None
     assert server.events == []
@@ -30,21 +29,19 @@ def test_an_unreadable_source_that_comes_back_is_ok_again(node, server):
     text = (node.root / "proc/meminfo").read_text()
     node.write("proc/meminfo", "MemTotal: many kB\n")
     node.start()
-    server.wait(lambda: server.collector("memory"))
-    assert server.collector("memory")["state"] == "unknown"
+    server.wait_collector("memory", state="unknown")
     node.write("proc/meminfo", text)
-    server.wait(lambda: server.collector("memory")["state"] == "ok")
+    server.wait_collector("memory", state="ok")
 
 
 def test_a_kernel_log_that_is_not_there_is_unknown_and_comes_back(node, server):
     node.kmsg.unlink()
     node.start()
-    server.wait(lambda: server.collector("kmsg"))
-    assert server.collector("kmsg")["state"] == "unknown"
+    server.wait_collector("kmsg", state="unknown")
     assert "/dev/kmsg" in server.collector("kmsg")["reason"]
     node.kernel("NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus.")
-    server.wait_event("gpu_lost", 30)
-    server.wait(lambda: server.collector("kmsg")["state"] == "ok")
+    server.wait_event("gpu_lost")
+    server.wait_collector("kmsg", state="ok")
 
 
 def test_network_bytes_become_rates(node, server):
@@ -53,7 +50,8 @@ def test_network_bytes_become_rates(node, server):
     node.write("sys/class/net/eth0/statistics/rx_bytes", str(1000000 + 125_000_000))
     server.wait(lambda: any((r["metrics"]["net_rx_mbps"] or 0) > 100 for r in server.reports))
     rate = max(r["metrics"]["net_rx_mbps"] or 0 for r in server.reports)
-    assert rate <= 5000
+    # What came, over the time between the reading before and the one after.
+    assert rate <= 125_000_000 * 8 / 1e6 / 0.05
 
 
 def test_infiniband_ports_are_read_and_virtual_functions_left_alone(node, server):
@@ -69,13 +67,12 @@ def test_infiniband_ports_are_read_and_virtual_functions_left_alone(node, server
     port("mlx5_1")
     (node.root / "sys/class/infiniband/mlx5_1/device/physfn").mkdir(parents=True)
     node.start()
-    server.wait(lambda: server.collector("fabric"))
-    assert server.collector("fabric")["state"] == "ok"
+    server.wait_collector("fabric", state="ok")
     server.wait_reports(2)
     port("mlx5_0", words=str(1000 + 125_000_000))
     port("mlx5_1", words=str(1000 + 900_000_000))
     server.wait(lambda: any((r["metrics"]["fabric_rx_mbps"] or 0) > 1000 for r in server.reports))
-    assert max(r["metrics"]["fabric_rx_mbps"] or 0 for r in server.reports) < 20000
+    assert max(r["metrics"]["fabric_rx_mbps"] or 0 for r in server.reports) <= 125_000_000 * 4 * 8 / 1e6 / 0.05, "and not the other port's seven times as much"
 
 
 def test_counters_that_make_the_driver_complain_are_left_alone(node, server):
@@ -83,7 +80,7 @@ def test_counters_that_make_the_driver_complain_are_left_alone(node, server):
     node.start()
     server.wait(lambda: server.collector("fabric"))
     node.kernel("mlx5_cmd_out_err:838:(pid 1): ACCESS_REG(0x805) op_mod(0x1) failed, status bad resource(0x5), err(-22)")
-    server.wait(lambda: server.collector("fabric")["state"] == "unknown")
+    server.wait_collector("fabric", state="unknown")
     assert "paused" in server.collector("fabric")["reason"]
 
 
@@ -92,8 +89,8 @@ def test_a_flood_of_lines_is_bounded_and_told(node, server):
     server.wait_reports(2)
     node.kernel(*[f"usb 1-1: reset number {i}" for i in range(3500)])
     node.kernel("NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus.")
-    server.wait_event("gpu_lost", 20)
-    assert server.wait_event("agent.kmsg_overflow", 20)["severity"] == "info"
+    server.wait_event("gpu_lost")
+    assert server.wait_event("agent.kmsg_overflow")["severity"] == "info"
 
 
 def test_nonsense_in_the_kernel_log_harms_nobody(node, server):
@@ -105,4 +102,4 @@ def test_nonsense_in_the_kernel_log_harms_nobody(node, server):
     node.seq = 70000
     node.kernel("NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus.")
     server.wait_event("gpu_lost")
-    assert len(server.events) == 1
+    assert [event["check_id"] for *_, event in server.events] == ["gpu_lost"]

@@ -1,8 +1,10 @@
 """The real kernel log of this machine, the commands of the program, and what the agent costs."""
 
 import os
+import re
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -25,11 +27,29 @@ def kernel_log_place():
         os.close(log)
 
 
+def kernel_log_since(place):
+    """The lines behind it."""
+    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    lines = []
+    try:
+        while True:
+            try:
+                lines.append(os.read(log, 16384).decode(errors="replace"))
+            except BrokenPipeError:
+                continue
+            except BlockingIOError:
+                return [line for line in lines if int(line.split(",", 2)[1]) > place]
+    finally:
+        os.close(log)
+
+
 @pytest.fixture
 def real_log(node):
     """The node of the test reads this machine's own kernel log, from here on."""
-    if os.geteuid() != 0 or not os.access("/dev/kmsg", os.R_OK | os.W_OK):
-        pytest.skip("writing to /dev/kmsg needs root")
+    try:  # not os.access: root may be told yes, and refused by the container
+        os.close(os.open("/dev/kmsg", os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as error:
+        pytest.skip(f"/dev/kmsg cannot be written, that needs root on a machine that allows it: {error}")
     node.kmsg.unlink()
     node.kmsg.symlink_to("/dev/kmsg")
     try:
@@ -41,14 +61,14 @@ def real_log(node):
 
 
 def test_a_line_in_the_real_kernel_log_is_told_within_a_second(real_log, server):
-    server.interval = 30
+    server.interval = 3600
     real_log.config["accept_user_kmsg"] = "true"
     real_log.start()
     server.wait_reports(1)
     begun = time.monotonic()
     with open("/dev/kmsg", "w", encoding="ascii") as log:
         log.write("<12>NVRM: Xid (PCI:0000:2b:00): 79, pid=0, GPU has fallen off the bus. (written by a test)\n")
-    event = server.wait_event("gpu_lost", 5)
+    event = server.wait_event("gpu_lost")
     print(f"kernel line to server: {(time.monotonic() - begun) * 1000:.0f} ms")
     assert event["device"] == "0000:2b:00"
 
@@ -63,11 +83,18 @@ def test_a_process_is_not_believed_in_the_real_kernel_log(real_log, server):
 
 
 def test_the_agent_writes_nothing_to_the_kernels_log(real_log, server):
-    before = kernel_log_place()
+    place = kernel_log_place()
     real_log.start()
+    server.wait_reports(1)
+    opened = [descriptor for descriptor in Path(f"/proc/{real_log.process.pid}/fd").iterdir() if os.path.realpath(descriptor) == "/dev/kmsg"]
+    assert opened, "it reads the real log"
+    for descriptor in opened:
+        flags = re.search(r"^flags:\s+(\d+)", Path(str(descriptor).replace("/fd/", "/fdinfo/")).read_text(), re.M)[1]
+        assert int(flags, 8) & os.O_ACCMODE == os.O_RDONLY
     server.wait_reports(10)
     real_log.stop()
-    assert kernel_log_place() == before
+    # The kernel itself and others write at any moment.
+    assert not [line for line in kernel_log_since(place) if "muster" in line.split(";", 1)[-1].lower()]
 
 
 def test_inject_is_refused_unless_it_is_enabled(node):
@@ -78,13 +105,13 @@ def test_inject_is_refused_unless_it_is_enabled(node):
 
 
 def test_an_injected_line_is_told_and_carries_its_mark(real_log, server):
-    server.interval = 30
+    server.interval = 3600
     real_log.config["accept_user_kmsg"] = "true"
     real_log.start()
     server.wait_reports(1)
     subprocess.run([AGENT, "inject", "--config", "/dev/null", *real_log.options(), "--line", "NVRM: Xid (PCI:0000:2b:00): 48, DBE"],
                    check=True)
-    assert server.wait_event("gpu_ecc", 5)["code"] == "48"
+    assert server.wait_event("gpu_ecc")["code"] == "48"
     assert "injected" in real_log.log.read_text()
 
 
@@ -94,7 +121,7 @@ def test_an_injected_line_is_told_and_carries_its_mark(real_log, server):
 ])
 def test_a_bad_setting_refuses_the_start_and_names_the_key(node, option, word):
     done = subprocess.run([AGENT, "run", "--config", "/dev/null", *node.options(), option], capture_output=True, text=True,
-                          check=False, timeout=10)
+                          check=False, timeout=90)
     assert done.returncode == 2 and word in done.stderr
 
 
@@ -122,7 +149,7 @@ def test_two_agents_never_share_a_state_folder(node, server):
     node.start()
     server.wait_reports(1)
     done = subprocess.run([AGENT, "run", "--config", "/dev/null", *node.options()], capture_output=True, text=True, check=False,
-                          timeout=10)
+                          timeout=90)
     assert done.returncode == 2 and "another agent" in done.stderr
 
 

@@ -24,7 +24,7 @@ def test_D3_criticals_of_an_outage_arrive_once_and_in_order(node, server):
         node.kernel(xid(gpu, 79), xid(gpu, 31))
         wanted.append(f"0000:{gpu:02x}:00")
     server.start()
-    server.wait(lambda: len(server.found("gpu_lost")) == len(wanted), 90)
+    server.wait(lambda: len(server.found("gpu_lost")) == len(wanted), 180)
     assert [e["device"] for e in server.found("gpu_lost")] == wanted
     assert server.holes == []
     assert [s for _, s, _, e in server.events if e["check_id"] == "gpu_lost"] == [0] * len(wanted)
@@ -42,7 +42,7 @@ def test_D3_an_outage_survives_a_killed_agent(node, server):
     node.stop(9)
     server.start()
     node.start()
-    server.wait(lambda: len(server.found("gpu_lost")) == 16, 30)
+    server.wait(lambda: len(server.found("gpu_lost")) == 16)
     server.wait_reports(2)
     assert len(server.found("gpu_lost")) == 16 and server.holes == []
 
@@ -60,7 +60,7 @@ def test_events_of_the_boot_before_come_first_and_under_its_id(node, server):
     node.boot.write_text(f"{node.boot_id}\nkmsg_seq {node.seq}\n")
     server.start()
     node.start()
-    server.wait(lambda: len(server.found("gpu_lost")) == 2, 30)
+    server.wait(lambda: len(server.found("gpu_lost")) == 2)
     server.wait_reports(2)
     boots = [r["boot_id"] for r in server.reports]
     assert boots.index(node.boot_id) > max(i for i, b in enumerate(boots) if b == old)
@@ -82,9 +82,9 @@ def test_D3_a_full_spool_drops_information_first_and_says_so(node, server):
                     *[f"NVRM: Xid (PCI:{round_:04x}:{i:02x}:00): 13, pid=1, name=x, " + "z" * 200 for i in range(250)])
         deadline(lambda: not engine_is_behind(node))
     server.start()
-    event = server.wait_event("agent.dropped", 60)
+    event = server.wait_event("agent.dropped")
     assert event["count"] > 100 and event["severity"] == "info"
-    server.wait(lambda: len(server.found("gpu_lost")) == 8, 30)
+    server.wait(lambda: len(server.found("gpu_lost")) == 8)
     assert server.holes == []
 
 
@@ -96,7 +96,7 @@ def test_an_overloaded_server_is_asked_again_and_loses_nothing(node, server, sta
     node.kernel(xid(0x2b, 79))
     server.wait(lambda: [t for t in server.tries if t[2] == status])
     server.answer_with = None
-    server.wait_event("gpu_lost", 30)
+    server.wait_event("gpu_lost")
     assert len(server.found("gpu_lost")) == 1
 
 
@@ -110,9 +110,9 @@ def test_a_lost_access_token_is_renewed(node, server):
 
 
 def test_a_token_is_renewed_before_it_ends(node, server):
-    server.token_life = 3
+    server.token_life = 10
     node.start()
-    server.wait(lambda: len([1 for _, p, s in server.tries if p == "/agent/v1/token" and s == 200]) >= 2, 20)
+    server.wait(lambda: len([1 for _, p, s in server.tries if p == "/agent/v1/token" and s == 200]) >= 2)
     assert not [1 for _, p, s in server.tries if s == 401]
 
 
@@ -125,7 +125,7 @@ def test_an_event_that_the_server_cannot_take_stops_neither_readings_nor_others(
     assert server.holes == []
 
 
-def deadline(what, seconds=30):
+def deadline(what, seconds=90):
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it did not come true in time"

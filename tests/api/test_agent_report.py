@@ -233,7 +233,7 @@ def test_O9_a_wrong_clock_decides_nothing(agent):
         agent.report_ok(sent_at=wrong.isoformat(), streams=[stream(1, fault(1 if days > 0 else 2, check, at=happened.isoformat()))])
         age = float(agent.one("SELECT extract(epoch FROM now() - last_at) FROM incident WHERE node_id = {node}"
                               f" AND check_id = '{check}'"))
-        assert 59 < age < 70
+        assert 59 < age < 300, "as long ago as it was by its own clock, and not a day"
     future = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)).isoformat()
     agent.report_ok(streams=[stream(1, fault(3, "future", at=future))])
     assert agent.one("SELECT last_at <= now() FROM incident WHERE node_id = {node} AND check_id = 'future'") == "t"

@@ -45,8 +45,8 @@ class House:
         ids = set()
         tables = self.theirs.sql("SELECT table_name FROM information_schema.columns WHERE table_schema = 'muster' AND column_name = 'org_id'"
                                  " AND table_name !~ '_[0-9]{8}$'").split()
-        for table in tables:
-            ids |= set(UUID.findall(self.theirs.sql(f"SELECT row_to_json(t)::text FROM {table} t WHERE org_id = '{self.theirs.org.id}'")))
+        ids |= set(UUID.findall(self.theirs.sql(";".join(f"SELECT row_to_json(t)::text FROM {table} t WHERE org_id = '{self.theirs.org.id}'"
+                                                         for table in tables))))
         persons = set(UUID.findall(self.theirs.sql("SELECT id FROM person")))
         assert len(ids) > 20, f"too few to prove anything: {len(ids)}"
         return (ids - persons - {self.ours.org.id}) | {i.replace("-", "") for i in ids - persons} | {"bravo"}
@@ -150,8 +150,9 @@ def picture(world):
     """All that people change, without what the loops and the clock move."""
     tables = ("org", "project", "cluster", "device", "incident", "join_token", "idempotency")
     key = lambda table: "id" if table == "org" else "org_id"
-    return [world.sql(f"SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} t WHERE {key(table)} = '{world.org.id}'") for table in tables] + [
-        world.sql(f"SELECT string_agg(n.id::text || n.rack || n.schedulable || coalesce(n.paused_by, ''), '|' ORDER BY n.id) FROM node n WHERE org_id = '{world.org.id}'")]
+    return world.sql(";".join(
+        [f"SELECT '{table} ' || md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} t WHERE {key(table)} = '{world.org.id}'" for table in tables]
+        + [f"SELECT string_agg(n.id::text || n.rack || n.schedulable || coalesce(n.paused_by, ''), '|' ORDER BY n.id) FROM node n WHERE org_id = '{world.org.id}'"])).split("\n")
 
 
 def test_bodies_that_name_others_are_refused(house):

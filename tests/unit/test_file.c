@@ -131,7 +131,7 @@ Test(file, a_missing_file_and_a_folder_give_their_errno)
     cr_assert_eq(file_read(".", 10, &data), EISDIR);
 }
 
-Test(file, a_fifo_without_writer_does_not_hang, .timeout = 10)
+Test(file, a_fifo_without_writer_does_not_hang, .timeout = 60)
 {
     CLEANUP(buf_free) struct buf data = {0};
 

@@ -124,7 +124,7 @@ static void end(void)
     (void)close(listener);
 }
 
-TestSuite(http_client, .init = begin, .fini = end, .timeout = 30);
+TestSuite(http_client, .init = begin, .fini = end, .timeout = 120);
 
 static const char *url(const char *path)
 {

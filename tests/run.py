@@ -177,6 +177,10 @@ def suite_identity():
     return pytest_suite(["tests/identity"])
 
 
+def suite_identity_more():
+    return pytest_suite(["tests/identity_more"])
+
+
 def suite_agent():
     return pytest_suite(["tests/agent"])
 
@@ -379,6 +383,7 @@ SUITES = [
     ("tidy", suite_tidy, False, "clang-tidy"),
     ("sim", suite_sim, False, "random walks of 10,000 nodes under the admission code, 10^6 steps a seed"),
     ("model", suite_model, False, "spin over the model of lease, epoch and the agent's log"),
+    ("identity-more", suite_identity_more, False, "signing in at glewlwyd, a second provider, from its Debian package"),
     ("soak", suite_soak, False, "hours in minutes: memory and descriptors stay flat"),
 ]
 

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "lib"), str(ROOT / "tests" / "identity")]
 from certs import Authority  # noqa: E402
-from idp import OidcProvider, node  # noqa: E402
+from providers import OidcProvider, node  # noqa: E402
 from server import Musterd  # noqa: E402
 from world import World  # noqa: E402
 

@@ -48,10 +48,13 @@ const struct field service_token_body[] = {
 };
 
 const struct field member_create_body[] = {
-    ROW(FIELD_STR, member_in, name, FIELD_REQUIRED, 1, 255, NULL),
+    ROW(FIELD_STR, member_in, name, 0, 1, 255, NULL),
     ROW(FIELD_ENUM, member_in, role, FIELD_REQUIRED, 0, 0, roles),
     ROW(FIELD_UUID, member_in, project_id, FIELD_NULLABLE, 0, 0, NULL),
     ROW(FIELD_UUID, member_in, cluster_id, FIELD_NULLABLE, 0, 0, NULL),
+    ROW(FIELD_UUID, member_in, person_id, 0, 0, 0, NULL),
+    ROW(FIELD_UUID, member_in, issuer_id, 0, 0, 0, NULL),
+    ROW(FIELD_STR, member_in, group, 0, 1, 1024, NULL),
     END,
 };
 

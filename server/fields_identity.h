@@ -52,14 +52,20 @@ struct token_rotate_in {
 extern const struct field token_rotate_body[];
 
 struct member_in {
-    struct str name;
+    struct str name; /* or person_id, or issuer_id and group */
     struct str role;
     struct str project_id;
     struct str cluster_id;
+    struct str person_id;
+    struct str issuer_id;
+    struct str group;
     bool has_name;
     bool has_role;
     bool has_project_id;
     bool has_cluster_id;
+    bool has_person_id;
+    bool has_issuer_id;
+    bool has_group;
 };
 extern const struct field member_create_body[];
 

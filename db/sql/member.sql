@@ -1,16 +1,20 @@
--- Members: who has which role in the org, in one project or in one cluster.
+-- Members: who has which role in the org, in one project or in one cluster: a person, or all in a group of an issuer.
 
 -- fragment: member_rows
-SELECT m.id, m.person_id, p.name, m.role, NULL::uuid AS project_id, NULL::uuid AS cluster_id, m.created_by, m.created_at
+SELECT m.id, 'person' AS kind, m.person_id, p.name, m.role, NULL::uuid AS project_id, NULL::uuid AS cluster_id, NULL::uuid AS issuer_id,
+       NULL AS "group", m.created_by, m.created_at
   FROM membership m JOIN person p ON p.id = m.person_id WHERE m.org_id = $1
 UNION ALL
-SELECT g.id, g.person_id, p.name, g.role, g.project_id, g.cluster_id, g.created_by, g.created_at
+SELECT g.id, 'person', g.person_id, p.name, g.role, g.project_id, g.cluster_id, NULL, NULL, g.created_by, g.created_at
   FROM access_grant g JOIN person p ON p.id = g.person_id WHERE g.org_id = $1
+UNION ALL
+SELECT g.id, 'group', NULL, g.group_name, g.role, g.project_id, g.cluster_id, g.issuer_id, g.group_name, g.created_by, g.created_at
+  FROM group_grant g WHERE g.org_id = $1
 
 -- $2 limit $3 cursor
 -- name: member_list
 WITH page AS MATERIALIZED (
-  SELECT x.id, x.person_id, x.name, x.role, x.project_id, x.cluster_id, x.created_by, x.created_at FROM ({{member_rows}}) x
+  SELECT x.* FROM ({{member_rows}}) x
    WHERE $3::text IS NULL OR x.id > CASE WHEN $3 ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN $3::uuid END
    ORDER BY x.id LIMIT $2::int + 1
 )
@@ -24,29 +28,46 @@ SELECT 200 AS status,
 SELECT CASE WHEN t.id IS NULL THEN 404 ELSE 200 END AS status, row_to_json(t)::text AS body
   FROM (SELECT 1) one LEFT JOIN (SELECT x.* FROM ({{member_rows}}) x WHERE x.id = $2::uuid) t ON true;
 
--- A person is made where the name is new. $2 key $3 fingerprint $4 actor $5 context $6 name $7 role $8 project $9 cluster $10 id $11 id of a new person
+-- A person is made where the name is new. $2 key $3 fingerprint $4 actor $5 context $6 name $7 role $8 project $9 cluster $10 person $11 issuer
+-- $12 group $13 id $14 id of a new person
 -- name: member_create
 WITH seen AS (
   SELECT i.status, i.body, i.fingerprint FROM idempotency i WHERE i.org_id = $1 AND i.key = $2
 ), wrong AS (
-  SELECT CASE WHEN $8::uuid IS NOT NULL AND $9::uuid IS NOT NULL THEN '#/cluster_id'
+  SELECT CASE WHEN num_nonnulls($6::text, $10::uuid, $12::text) <> 1 OR ($11::uuid IS NULL) <> ($12 IS NULL) THEN '#/name'
+              WHEN $10 IS NOT NULL AND NOT EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = $10
+                     UNION ALL SELECT FROM access_grant g WHERE g.org_id = $1 AND g.person_id = $10
+                     UNION ALL SELECT FROM person_identity d WHERE d.org_id = $1 AND d.person_id = $10) THEN '#/person_id'
+              WHEN $11 IS NOT NULL AND NOT EXISTS (SELECT FROM issuer i WHERE i.org_id = $1 AND i.id = $11) THEN '#/issuer_id'
+              WHEN $8::uuid IS NOT NULL AND $9::uuid IS NOT NULL THEN '#/cluster_id'
               WHEN $8 IS NOT NULL AND NOT EXISTS (SELECT FROM project p WHERE p.org_id = $1 AND p.id = $8) THEN '#/project_id'
               WHEN $9 IS NOT NULL AND NOT EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $9) THEN '#/cluster_id' END AS pointer
-), who AS (
-  INSERT INTO person AS p (id, name) SELECT $11::uuid, $6 FROM wrong w WHERE w.pointer IS NULL AND NOT EXISTS (SELECT FROM seen)
+), good AS (
+  SELECT 1 FROM wrong w WHERE w.pointer IS NULL AND NOT EXISTS (SELECT FROM seen)
+), named AS (
+  INSERT INTO person AS p (id, name) SELECT $14::uuid, $6 FROM good WHERE $6 IS NOT NULL
   ON CONFLICT (name) WHERE NOT federated DO UPDATE SET name = excluded.name RETURNING p.id, p.name
+), who AS (
+  SELECT n.id, n.name FROM named n UNION ALL SELECT p.id, p.name FROM person p, good WHERE p.id = $10
 ), whole AS (
   INSERT INTO membership AS m (org_id, person_id, role, id, created_by)
-  SELECT $1, who.id, $7, $10::uuid, $4 FROM who WHERE $8 IS NULL AND $9 IS NULL
-  RETURNING m.id, m.person_id, m.role, m.created_by, m.created_at
+  SELECT $1, who.id, $7, $13::uuid, $4 FROM who WHERE $8 IS NULL AND $9 IS NULL
+  RETURNING m.id, m.person_id, m.created_at
 ), part AS (
   INSERT INTO access_grant AS g (org_id, person_id, role, id, created_by, project_id, cluster_id)
-  SELECT $1, who.id, $7, $10::uuid, $4, $8::uuid, $9::uuid FROM who WHERE $8 IS NOT NULL OR $9 IS NOT NULL
-  RETURNING g.id, g.person_id, g.role, g.created_by, g.created_at
+  SELECT $1, who.id, $7, $13::uuid, $4, $8::uuid, $9::uuid FROM who WHERE $8 IS NOT NULL OR $9 IS NOT NULL
+  RETURNING g.id, g.person_id, g.created_at
+), team AS (
+  INSERT INTO group_grant AS g (org_id, id, issuer_id, group_name, role, created_by, project_id, cluster_id)
+  SELECT $1, $13::uuid, $11::uuid, $12, $7, $4, $8::uuid, $9::uuid FROM good WHERE $12 IS NOT NULL
+  RETURNING g.id, g.created_at
 ), act AS MATERIALIZED (
-  SELECT x.id, x.person_id, who.name, x.role, $8::uuid AS project_id, $9::uuid AS cluster_id, x.created_by, x.created_at
-    FROM (SELECT w.id, w.person_id, w.role, w.created_by, w.created_at FROM whole w
-          UNION ALL SELECT p.id, p.person_id, p.role, p.created_by, p.created_at FROM part p) x, who
+  SELECT x.id, CASE WHEN $12 IS NULL THEN 'person' ELSE 'group' END AS kind, x.person_id, coalesce($12, who.name) AS name, $7::text AS role,
+         $8::uuid AS project_id, $9::uuid AS cluster_id, $11::uuid AS issuer_id, $12::text AS "group", $4::text AS created_by, x.created_at
+    FROM (SELECT w.id, w.person_id, w.created_at FROM whole w UNION ALL SELECT p.id, p.person_id, p.created_at FROM part p
+          UNION ALL SELECT t.id, NULL, t.created_at FROM team t) x LEFT JOIN who ON true
+), epoch AS (
+  UPDATE installation i SET auth_epoch = i.auth_epoch + 1 FROM act WHERE i.one
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
@@ -64,7 +85,11 @@ WITH seen AS (
 SELECT CASE WHEN s.fingerprint <> $3 THEN 422 WHEN s.status IS NOT NULL THEN s.status WHEN w.pointer IS NOT NULL THEN 422 ELSE 201 END AS status,
        CASE WHEN s.fingerprint <> $3 THEN 'idempotency_key_reused' END AS problem,
        CASE WHEN s.status IS NULL THEN w.pointer END AS pointer,
-       CASE WHEN s.status IS NULL AND w.pointer IS NOT NULL THEN 'Name one project or one cluster of this organization, or none.' END AS detail,
+       CASE WHEN s.status IS NULL AND w.pointer IS NOT NULL THEN CASE w.pointer
+            WHEN '#/name' THEN 'Name a person (name or person_id), or a group with its issuer_id.'
+            WHEN '#/person_id' THEN 'It is nobody of this organization.'
+            WHEN '#/issuer_id' THEN 'It names no issuer of this organization.'
+            ELSE 'Name one project or one cluster of this organization, or none.' END END AS detail,
        s.status IS NOT NULL AS replayed,
        '/api/v1/members/' || coalesce(a.id::text, s.body::json->>'id') AS next,
        coalesce(row_to_json(a)::text, s.body) AS body
@@ -83,8 +108,10 @@ WITH admins AS MATERIALIZED (
   DELETE FROM membership m USING cur WHERE m.org_id = $1 AND m.id = cur.id AND NOT EXISTS (SELECT FROM last) RETURNING m.id
 ), part AS (
   DELETE FROM access_grant g USING cur WHERE g.org_id = $1 AND g.id = cur.id RETURNING g.id
+), team AS (
+  DELETE FROM group_grant g USING cur WHERE g.org_id = $1 AND g.id = cur.id RETURNING g.id
 ), act AS MATERIALIZED (
-  SELECT w.id FROM whole w UNION ALL SELECT p.id FROM part p
+  SELECT w.id FROM whole w UNION ALL SELECT p.id FROM part p UNION ALL SELECT t.id FROM team t
 ), ended AS (
   DELETE FROM session s USING cur, act WHERE s.org_id = $1 AND s.person_id = cur.person_id
      AND NOT EXISTS (SELECT FROM membership m WHERE m.org_id = $1 AND m.person_id = cur.person_id AND m.id <> cur.id)

@@ -87,7 +87,12 @@ SELECT row_to_json(t)::text AS org,
             ELSE (SELECT coalesce(json_agg(row_to_json(m)), '[]') FROM (SELECT o.id, o.name, o.title, o.demo, o.roles FROM person_orgs($2) o) m)
             END::text AS orgs,
        (SELECT coalesce(json_agg(row_to_json(x) ORDER BY x.role, x.project_id, x.cluster_id), '[]')::text FROM (
-          SELECT g.role, g.project_id, g.cluster_id FROM access_grant g WHERE g.org_id = $1 AND g.person_id = $2::uuid
+          SELECT DISTINCT r.role, r.project_id, r.cluster_id FROM person_rights($1, $2::uuid, NULL, NULL) r
+           WHERE r.project_id IS NOT NULL OR r.cluster_id IS NOT NULL
           UNION ALL SELECT s.role, NULL, s.cluster_id FROM service_token s
-           WHERE s.org_id = $1 AND s.id = $4::uuid AND $2 IS NULL AND s.cluster_id IS NOT NULL) x) AS grants
+           WHERE s.org_id = $1 AND s.id = $4::uuid AND $2 IS NULL AND s.cluster_id IS NOT NULL) x) AS grants,
+       (SELECT coalesce(json_agg(json_build_object('role', r.role, 'project_id', r.project_id, 'cluster_id', r.cluster_id, 'via', r.via,
+                                                   'group', r.group_name)
+                                 ORDER BY r.via DESC, r.role, r.project_id, r.cluster_id, r.group_name), '[]')::text
+          FROM person_rights($1, $2::uuid, NULL, NULL) r) AS rights
   FROM (SELECT o.id, o.name, o.title, o.demo FROM org o JOIN org_head h ON h.org_id = o.id WHERE h.org_id = $1) t;

@@ -245,6 +245,8 @@ static enum err on_me(struct request *rq, const struct db_rows *rows)
     write_roles(rq, &enc);
     enc_key(&enc, "grants");
     enc_raw(&enc, db_text(rows, 0, db_rows_col(rows, "grants")));
+    enc_key(&enc, "rights");
+    enc_raw(&enc, db_text(rows, 0, db_rows_col(rows, "rights")));
     enc_key(&enc, "permissions");
     write_permissions(rq, &enc);
     enc_key(&enc, "expires_at");

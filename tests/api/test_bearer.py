@@ -335,3 +335,45 @@ def test_I9_another_authority_is_not_believed(site, idp, issuer):
         assert answer.status_code == 503 and answer.json()["reason"] == "idp_unavailable"
     change(site, issuer, {"ca_certificate": idp.ca})
     eventually(lambda: me(site, idp.token(sub=site.name("sub"))).status_code == 200)
+
+
+# ---------------------------------------------------------------- groups
+def test_a_group_gives_its_role_to_whoever_is_in_it(site, idp, issuer):
+    subject, group = site.name("sub"), site.name("ops")
+    grant = site.made("POST", "members", {"issuer_id": issuer["id"], "group": f"idp:{group}", "role": "operator"})
+    assert (grant["kind"], grant["person_id"], grant["name"], grant["group"]) == ("group", None, f"idp:{group}", f"idp:{group}")
+    assert grant["id"] in {item["id"] for item in site.api("GET", "members", params={"limit": 200}).json()["items"]}
+    inside = idp.token(sub=subject, groups=[group, "other"])
+    got = eventually(lambda: (lambda m: m["roles"] and m)(me(site, inside).json()))
+    assert got["roles"] == ["operator"] and "node.write" in got["permissions"]
+    assert got["rights"] == [{"role": "operator", "project_id": None, "cluster_id": None, "via": "group", "group": f"idp:{group}"}]
+    assert me(site, idp.token(sub=site.name("sub"), groups=["other"])).json()["roles"] == []
+    assert me(site, idp.token(sub=site.name("sub"), groups=[f"idp:{group}"])).json()["roles"] == [], "the prefix is part of the name"
+    assert site.api("DELETE", f"members/{grant['id']}").status_code == 204
+    eventually(lambda: me(site, inside).json()["roles"] == [])
+
+
+def test_a_group_of_a_cluster_sees_that_cluster_only(site, idp, issuer):
+    here, there, group = site.cluster(), site.cluster(), site.name("team")
+    site.made("POST", "members", {"issuer_id": issuer["id"], "group": f"idp:{group}", "role": "viewer", "cluster_id": here})
+    token = idp.token(sub=site.name("sub"), groups=group)
+    eventually(lambda: site.server.api("GET", f"/api/v1/clusters/{here}", token=token).status_code == 200)
+    assert site.server.api("GET", f"/api/v1/clusters/{there}", token=token).status_code == 404
+    assert site.server.api("GET", "/api/v1/issuers", token=token).status_code == 403
+
+
+def test_a_person_of_an_issuer_gets_a_role_by_id(site, idp, issuer):
+    subject = site.name("sub")
+    token = idp.token(sub=subject)
+    person = me(site, token).json()["id"]
+    made = site.made("POST", "members", {"person_id": person, "role": "auditor"})
+    assert (made["kind"], made["person_id"], made["name"]) == ("person", person, subject)
+    eventually(lambda: me(site, token).json()["roles"] == ["auditor"])
+
+
+@pytest.mark.parametrize("body, pointer", [({}, "#/name"), ({"name": "x", "group": "g"}, "#/name"), ({"group": "g"}, "#/name"),
+                                           ({"person_id": str(uuid.uuid4())}, "#/person_id"),
+                                           ({"issuer_id": str(uuid.uuid4()), "group": "g"}, "#/issuer_id")])
+def test_a_role_is_for_one_whom_the_org_knows(site, body, pointer):
+    answer = site.api("POST", "members", {"role": "viewer", **body})
+    assert answer.status_code == 422 and answer.json()["errors"][0]["pointer"] == pointer

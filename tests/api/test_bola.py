@@ -102,6 +102,8 @@ SWAPS = {
     ("event_create", "body", "node_id"): lambda w: w.node(),
     ("member_create", "body", "project_id"): lambda w: w.project(),
     ("member_create", "body", "cluster_id"): cluster_of,
+    ("member_create", "body", "person_id"): lambda w: w.member()["person_id"],
+    ("member_create", "body", "issuer_id"): lambda w: w.issuer()["id"],
     ("token_create", "body", "cluster_id"): cluster_of,
     ("policy_create", "body", "cluster_id"): cluster_of,
     ("policy_create", "body", "node_id"): lambda w: w.node(),

@@ -58,6 +58,20 @@ const struct field member_create_body[] = {
     END,
 };
 
+const struct field issuer_discover_body[] = {
+    ROW(FIELD_STR, issuer_discover_in, issuer, FIELD_REQUIRED, 1, 512, NULL),
+    ROW(FIELD_STR, issuer_discover_in, ca_certificate, FIELD_NULLABLE, 1, 16384, NULL),
+    ROW(FIELD_STR, issuer_discover_in, discovery_url, FIELD_NULLABLE, 1, 1024, NULL),
+    ROW(FIELD_STR_LIST, issuer_discover_in, entra_tenants, 0, 0, 100, NULL),
+    END,
+};
+
+/* Longer than the verifier takes, so that it says so itself. */
+const struct field issuer_test_token_body[] = {
+    ROW(FIELD_STR, issuer_test_token_in, token, FIELD_REQUIRED, 1, 32768, NULL),
+    END,
+};
+
 const struct field revoke_key_body[] = {
     ROW(FIELD_STR, revoke_key_in, reason, 0, 0, 1023, NULL),
     END,

@@ -69,6 +69,24 @@ struct member_in {
 };
 extern const struct field member_create_body[];
 
+struct issuer_discover_in {
+    struct str issuer;
+    struct str ca_certificate;
+    struct str discovery_url;
+    struct str_list entra_tenants;
+    bool has_issuer;
+    bool has_ca_certificate;
+    bool has_discovery_url;
+    bool has_entra_tenants;
+};
+extern const struct field issuer_discover_body[];
+
+struct issuer_test_token_in {
+    struct str token;
+    bool has_token;
+};
+extern const struct field issuer_test_token_body[];
+
 struct revoke_key_in {
     struct str reason;
     bool has_reason;

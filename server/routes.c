@@ -12,6 +12,7 @@
 #include "server/handlers/device.h"
 #include "server/handlers/events.h"
 #include "server/handlers/history.h"
+#include "server/handlers/issuer_checks.h"
 #include "server/handlers/issuers.h"
 #include "server/handlers/join_tokens.h"
 #include "server/handlers/lists.h"
@@ -211,6 +212,12 @@ const struct route routes[] = {
      .handler = issuer_update, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_IF_MATCH | ROUTE_RAW_BODY},
     {.method = "DELETE", .path = "/api/v1/issuers/{issuer}", .operation = "issuer_delete", .perm = PERM_ISSUER_WRITE, .success = 204,
      .sql = SQL_ISSUER_DELETE, .args = ARG_ACTOR, .flags = ROUTE_ORG | ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/issuers/discover", .operation = "issuer_discover", .perm = PERM_ISSUER_WRITE, .success = 200, .sql = -1,
+     BODY(issuer_discover_body, issuer_discover_in), .handler = issuer_discover, .flags = ROUTE_ORG},
+    {.method = "POST", .path = "/api/v1/issuers/{issuer}/test-token", .operation = "issuer_test_token", .perm = PERM_ISSUER_READ, .success = 200,
+     .sql = -1, BODY(issuer_test_token_body, issuer_test_token_in), .handler = issuer_test_token, .flags = ROUTE_ORG},
+    {.method = "POST", .path = "/api/v1/issuers/{issuer}/refresh-keys", .operation = "issuer_refresh_keys", .perm = PERM_ISSUER_WRITE, .success = 200,
+     .sql = -1, .handler = issuer_refresh_keys, .flags = ROUTE_ORG},
 
     /* service tokens */
     {.method = "GET", .path = "/api/v1/tokens", .operation = "token_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_SERVICE_TOKEN_LIST,

@@ -94,3 +94,17 @@ SELECT 'token' AS kind, $1::uuid AS org_id, k.person_id AS credential_id, k.pers
        coalesce(p.platform_admin, false) AS platform_admin, NULL::uuid AS node_id, NULL::uuid AS cluster_id, NULL::timestamptz AS expires_at,
        p.disabled_at IS NOT NULL AS disabled, coalesce($6::timestamptz < k.not_before, false) AS ended, false AS due
   FROM kept k LEFT JOIN person p ON p.id = k.person_id CROSS JOIN LATERAL person_roles($1, k.person_id, $2::uuid, $5::text[]) r;
+
+-- Whom a tested token would be, and what it would be allowed. $2 issuer $3 iss $4 subject $5 groups
+-- name: issuer_test_person
+WITH who AS (
+  SELECT p.id, p.name FROM person_identity d JOIN person p ON p.id = d.person_id WHERE d.org_id = $1 AND d.issuer = $3 AND d.subject = $4
+)
+SELECT (SELECT row_to_json(w)::text FROM who w) AS person,
+       (SELECT coalesce(json_agg(json_build_object('role', r.role,
+                 'scope', CASE WHEN r.cluster_id IS NOT NULL THEN 'cluster' WHEN r.project_id IS NOT NULL THEN 'project' ELSE 'org' END,
+                 'id', coalesce(r.cluster_id, r.project_id), 'name', coalesce(c.name, p.name), 'via', r.via, 'group', r.group_name)
+                 ORDER BY r.via DESC, r.role, c.name, p.name, r.group_name), '[]')::text
+          FROM person_rights($1, (SELECT w.id FROM who w), $2::uuid, $5::text[]) r
+          LEFT JOIN cluster c ON c.org_id = $1 AND c.id = r.cluster_id LEFT JOIN project p ON p.org_id = $1 AND p.id = r.project_id) AS roles
+  FROM org_head h WHERE h.org_id = $1;

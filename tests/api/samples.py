@@ -208,6 +208,9 @@ SAMPLES = {
     "issuer_create": lambda w: {"json": w.issuer_body()},
     "issuer_get": lambda w: {"path": {"issuer": w.issuer()["id"]}},
     "issuer_update": lambda w: {"path": {"issuer": w.issuer()["id"]}, "json": {"title": "T"}, "headers": MATCH_1},
+    "issuer_discover": lambda w: {"json": {"issuer": "https://127.0.0.1"}},
+    "issuer_test_token": lambda w: {"path": {"issuer": w.issuer()["id"]}, "json": {"token": "x"}},
+    "issuer_refresh_keys": lambda w: {"path": {"issuer": w.issuer()["id"]}},
     "issuer_delete": lambda w: {"path": {"issuer": w.issuer()["id"]}},
     "token_list": lambda w: {},
     "token_create": lambda w: {"json": {"name": w.name("t"), "role": "viewer"}},
@@ -265,6 +268,9 @@ TAKEN_BACK = {
 
 # Changes that leave no audit row, with the reason.
 WITHOUT_AUDIT = {
+    "issuer_discover": "changes nothing",
+    "issuer_test_token": "changes nothing",
+    "issuer_refresh_keys": "reads anew what the issuer publishes",
     "agent_challenge": "changes nothing",
     "policy_replay": "changes nothing",
     "device_code_create": "nobody is known yet; what follows from it is audited",

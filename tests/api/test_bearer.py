@@ -337,6 +337,79 @@ def test_I9_another_authority_is_not_believed(site, idp, issuer):
     eventually(lambda: me(site, idp.token(sub=site.name("sub"))).status_code == 200)
 
 
+# ---------------------------------------------------------------- trying an issuer
+def lines_of(site, body):
+    answer = site.api("POST", "issuers/discover", body)
+    assert answer.status_code == 200, answer.text
+    return {line["check"]: line for line in answer.json()["lines"]}, answer.json()["found"]
+
+
+def test_discovery_is_shown_as_lines(site, idp, issuer):
+    lines, found = lines_of(site, {"issuer": idp.url, "ca_certificate": idp.ca})
+    assert [line["passed"] for line in lines.values()] == [True] * 6, lines
+    assert found["jwks_uri"] == f"{idp.url}/jwks" and found["scopes_supported"] == ["openid", "groups"]
+    assert found["algorithms"] == ["RS256", "ES256"] and found["end_session_endpoint"] is None
+
+
+def passed(lines):
+    return [lines[check]["passed"] for check in ("address", "reachable", "issuer", "endpoints", "keys", "algorithms")]
+
+
+def test_the_issuer_is_compared_byte_for_byte(site, idp, issuer):
+    lines, found = lines_of(site, {"issuer": idp.url + "/", "ca_certificate": idp.ca})
+    assert passed(lines) == [True, True, False, None, None, None] and found is None
+    assert idp.url in lines["issuer"]["detail"]
+
+
+@pytest.mark.parametrize("url, wanted", [("http://idp.example.com", [False] + [None] * 5), ("https://10.0.0.1", [False] + [None] * 5),
+                                         ("https://localhost:1", [True, False] + [None] * 4)])
+def test_I9_discovery_asks_nobody_private(site, url, wanted):
+    assert passed(lines_of(site, {"issuer": url})[0]) == wanted
+
+
+def test_discovery_says_that_keys_cannot_be_used(site, idp, issuer):
+    idp.answers["/jwks"] = (200, {}, json.dumps({"keys": [{"kty": "AKP", "kid": "pq"}]}).encode())
+    lines, _ = lines_of(site, {"issuer": idp.url, "ca_certificate": idp.ca})
+    assert passed(lines) == [True, True, True, True, False, None] and "1 are left out" in lines["keys"]["detail"]
+
+
+def verdict_of(site, issuer, token):
+    answer = site.api("POST", f"issuers/{issuer['id']}/test-token", {"token": token})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_token_is_tested_and_forgotten(site, idp, issuer):
+    group, token = site.name("team"), None
+    project = site.project()
+    site.made("POST", "members", {"issuer_id": issuer["id"], "group": f"idp:{group}", "role": "viewer", "project_id": project})
+    token = idp.token(sub=site.name("sub"), groups=[group])
+    got = verdict_of(site, issuer, token)
+    assert got["valid"] is True and got["reason"] is None and got["groups"] == [f"idp:{group}"] and got["person"] is None
+    assert all(line["passed"] for line in got["checks"])
+    assert [(r["role"], r["scope"], r["id"], r["via"]) for r in got["roles"]] == [("viewer", "project", project, "group")]
+    person = me(site, token).json()["id"]
+    assert verdict_of(site, issuer, token)["person"]["id"] == person
+    assert token not in site.server.log and token.rsplit(".", 1)[1] not in site.server.log
+
+
+def test_the_line_at_which_a_token_fails_is_shown(site, idp, issuer):
+    got = verdict_of(site, issuer, idp.token(aud="other"))
+    assert (got["valid"], got["reason"], got["username"], got["roles"]) == (False, "aud_mismatch", None, [])
+    at = [line["check"] for line in got["checks"]].index("audience")
+    assert [line["passed"] for line in got["checks"]] == [True] * at + [False] + [None] * (len(got["checks"]) - at - 1)
+    assert verdict_of(site, issuer, "x" * 20000)["reason"] == "too_large"
+
+
+def test_keys_are_fetched_when_asked_but_not_again_at_once(site, idp, issuer):
+    past_the_pause(site, issuer)
+    fetches = Fetches(idp)
+    for _ in range(5):
+        answer = site.api("POST", f"issuers/{issuer['id']}/refresh-keys")
+        assert answer.status_code == 200 and answer.json()["keys"]["count"] == 1
+    assert fetches.are_one()
+
+
 # ---------------------------------------------------------------- groups
 def test_a_group_gives_its_role_to_whoever_is_in_it(site, idp, issuer):
     subject, group = site.name("sub"), site.name("ops")

@@ -116,3 +116,22 @@ CREATE POLICY scoped ON rejoin AS RESTRICTIVE FOR SELECT TO muster_app USING (
 GRANT SELECT, INSERT, UPDATE ON rejoin TO muster_app;
 -- A key's new generation numbers its events anew, also within a boot.
 GRANT DELETE ON node_stream TO muster_app;
+
+-- ---------------------------------------------------------------- links that others carry
+-- A signed link downloads a part of the audit log once, without a credential.
+CREATE TABLE export_link (
+  org_id     uuid NOT NULL REFERENCES org ON DELETE CASCADE,
+  id         uuid NOT NULL,
+  created_by text NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  expires_at timestamptz NOT NULL,
+  used_at    timestamptz,
+  PRIMARY KEY (org_id, id)
+);
+ALTER TABLE export_link ENABLE ROW LEVEL SECURITY;
+ALTER TABLE export_link FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner_all ON export_link TO muster_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON export_link TO muster_app, muster_loop USING (org_id = nullif(current_setting('muster.org', true), '')::uuid)
+  WITH CHECK (org_id = nullif(current_setting('muster.org', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE ON export_link TO muster_app;
+GRANT SELECT, DELETE ON export_link TO muster_loop;

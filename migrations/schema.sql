@@ -717,6 +717,21 @@ ALTER TABLE ONLY muster.event FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.event OWNER TO muster_owner;
 
+-- Name: export_link; Type: TABLE
+
+CREATE TABLE muster.export_link (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone
+);
+
+ALTER TABLE ONLY muster.export_link FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.export_link OWNER TO muster_owner;
+
 -- Name: group_grant; Type: TABLE
 
 CREATE TABLE muster.group_grant (
@@ -1576,6 +1591,11 @@ ALTER TABLE ONLY muster.device
 ALTER TABLE ONLY muster.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (org_id, at, seq);
 
+-- Name: export_link export_link_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.export_link
+    ADD CONSTRAINT export_link_pkey PRIMARY KEY (org_id, id);
+
 -- Name: group_grant group_grant_pkey; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.group_grant
@@ -2112,6 +2132,11 @@ ALTER TABLE ONLY muster.device_code
 ALTER TABLE ONLY muster.device
     ADD CONSTRAINT device_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
 
+-- Name: export_link export_link_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.export_link
+    ADD CONSTRAINT export_link_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
 -- Name: group_grant group_grant_org_id_cluster_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.group_grant
@@ -2422,6 +2447,10 @@ CREATE POLICY due ON muster.session FOR SELECT TO muster_loop USING (true);
 
 ALTER TABLE muster.event ENABLE ROW LEVEL SECURITY;
 
+-- Name: export_link; Type: ROW SECURITY
+
+ALTER TABLE muster.export_link ENABLE ROW LEVEL SECURITY;
+
 -- Name: group_grant; Type: ROW SECURITY
 
 ALTER TABLE muster.group_grant ENABLE ROW LEVEL SECURITY;
@@ -2585,6 +2614,10 @@ CREATE POLICY owner_all ON muster.device TO muster_owner USING (true) WITH CHECK
 -- Name: event owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.event TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: export_link owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.export_link TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: group_grant owner_all; Type: POLICY
 
@@ -2948,6 +2981,10 @@ CREATE POLICY tenant ON muster.device TO muster_app, muster_loop USING ((org_id 
 
 CREATE POLICY tenant ON muster.event TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
+-- Name: export_link tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.export_link TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
 -- Name: group_grant tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.group_grant TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
@@ -3236,6 +3273,11 @@ GRANT SELECT,DELETE ON TABLE muster.device_code TO muster_loop;
 GRANT SELECT,INSERT ON TABLE muster.event TO muster_app;
 GRANT SELECT,INSERT ON TABLE muster.event TO muster_loop;
 GRANT INSERT ON TABLE muster.event TO muster_ingest;
+
+-- Name: TABLE export_link; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.export_link TO muster_app;
+GRANT SELECT,DELETE ON TABLE muster.export_link TO muster_loop;
 
 -- Name: TABLE group_grant; Type: ACL
 

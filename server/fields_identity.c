@@ -32,6 +32,11 @@ const struct field audit_query[] = {
     END,
 };
 
+const struct field audit_download_query[] = {
+    ROW(FIELD_STR, audit_download_query, ticket, FIELD_REQUIRED, 1, 1023, NULL),
+    END,
+};
+
 const struct field audit_export_query[] = {
     ROW(FIELD_I64, audit_export_query, after, 0, 0, INT64_MAX, NULL),
     ROW(FIELD_I64, audit_export_query, limit, 0, 1, AUDIT_EXPORT_MAX, NULL),

@@ -123,4 +123,10 @@ struct sign_in_start_query {
 };
 extern const struct field sign_in_start_query[];
 
+struct audit_download_query {
+    struct str ticket;
+    bool has_ticket;
+};
+extern const struct field audit_download_query[];
+
 #endif

@@ -111,6 +111,7 @@ struct request {
     struct str weak_etag;     /* lists */
     struct str next;          /* cursor payload */
     struct str answer;        /* body */
+    const char *attachment;   /* the name of a file to save; NULL = shown */
     const char *content_type; /* NULL = application/json */
     struct str location;
     struct str set_cookie; /* several: separated by line feeds */

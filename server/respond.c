@@ -458,6 +458,9 @@ bool exchange_respond(struct exchange *ex)
     }
     if (rq->err != ERR_NONE) {
         add_failure_headers(ex, response);
+    } else if (rq->attachment != NULL) {
+        add_header(response, "Content-Disposition",
+                   arena_printf(rq->arena, "attachment; filename=\"%s\"", rq->attachment));
     }
     add_answer_headers(ex, response, link);
     add_common_headers(ex, response);

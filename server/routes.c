@@ -236,6 +236,11 @@ const struct route routes[] = {
     {.method = "GET", .path = "/api/v1/audit/export", .operation = "audit_export", .perm = PERM_AUDIT_READ, .success = 200, .sql = -1,
      QUERY(audit_export_query, audit_export_query), .handler = audit_export, .flags = ROUTE_ORG | ROUTE_COMPRESS},
 
+    {.method = "POST", .path = "/api/v1/audit/export-links", .operation = "audit_export_link", .perm = PERM_AUDIT_READ, .success = 200, .sql = -1,
+     BODY(audit_export_query, audit_export_query), .handler = audit_export_link, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_NO_STORE_BODY},
+    {.method = "GET", .path = "/downloads/audit", .operation = "audit_download", .perm = PERM_PUBLIC, .success = 200, .sql = -1,
+     QUERY(audit_download_query, audit_download_query), .handler = audit_download, .flags = ROUTE_JOIN},
+
     /* join tokens */
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/join-tokens", .operation = "join_token_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_JOIN_TOKEN_LIST,
      .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},

@@ -46,6 +46,12 @@ def allowed_device(w):
     return codes["device_code"]
 
 
+def ticket(w):
+    answer = w.api("POST", "audit/export-links", {})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["url"].rpartition("=")[2]
+
+
 def rejoin(w):
     """A node whose machine lost its key and asks to come back."""
     agent = w.agent()
@@ -239,6 +245,8 @@ SAMPLES = {
     "org_breaker_reset": lambda w: {**({"json": {"comment": "c"}} if broken(w, w.org.id, "org") else {})},
     "audit_list": lambda w: {},
     "audit_export": lambda w: {},
+    "audit_export_link": lambda w: {"json": {}},
+    "audit_download": lambda w: {"query": {"ticket": ticket(w)}, "token": False},
     "agent_enroll": agent_enroll,
     "agent_challenge": agent_challenge,
     "agent_token": agent_token,

@@ -27,7 +27,7 @@ LIBRARY_ROOMS = {
     "libpq-fe.h": ("db/",),
     "microhttpd.h": ("server/http.c", "server/http.h", "server/loop.c", "server/respond.c", "server/handlers/events.c"),
     "curl/curl.h": ("base/http_client.c",),
-    "jwt.h": ("oidc/", "server/oidc/"),
+    "jwt.h": ("oidc/", "server/oidc/", "server/ticket.c"),
     "cjose/cjose.h": ("oidc/",),
     "yaml.h": ("oidc/yaml_read.c",),
 }

@@ -11,6 +11,7 @@
 #include "server/bind.h"
 #include "server/follow.h"
 #include "server/issuers.h"
+#include "server/login.h"
 #include "server/metrics.h"
 #include "server/reply.h"
 
@@ -66,21 +67,6 @@ static void refuse(struct bearer *bearer, enum oidc_reason reason,
 }
 
 /* ------------------------------------------------------------------ the person */
-
-static void make_person_id(const struct bearer *bearer, struct uuid *ret_id)
-{
-    CLEANUP(buf_free) struct buf text = {0};
-    uint8_t hash[SHA256_LEN];
-    buf_add(&text, bearer->org.bytes, sizeof(bearer->org.bytes));
-    buf_add(&text, bearer->iss.ptr, bearer->iss.len);
-    buf_add_char(&text, '\n'); /* in neither of both */
-    buf_add(&text, bearer->verdict.subject.ptr, bearer->verdict.subject.len);
-    crypto_sha256(buf_str(&text), hash);
-    memcpy(ret_id->bytes, hash, sizeof(ret_id->bytes));
-    /* RFC 9562 5.8: version 8, made of what we like. */
-    ret_id->bytes[6] = (uint8_t)((ret_id->bytes[6] & 0x0f) | 0x80);
-    ret_id->bytes[8] = (uint8_t)((ret_id->bytes[8] & 0x3f) | 0x80);
-}
 
 /* A credential has an id, for limits and the audit log: this one's is made of its hash. */
 static void make_credential_id(struct request *rq)
@@ -161,7 +147,7 @@ static void keep_person(struct bearer *bearer)
 {
     struct exchange *ex = bearer->ex;
     struct uuid person;
-    make_person_id(bearer, &person);
+    login_person_id(&bearer->org, bearer->iss, bearer->verdict.subject, &person);
     ex->call = (struct db_call){0};
     bind_token(bearer, &ex->call.args);
     db_arg_str(&ex->call.args, ex->rq.arena,

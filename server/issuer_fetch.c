@@ -83,7 +83,7 @@ static void run(void *arg, struct db_conn *db)
 {
     struct issuer_fetch *fetch = arg;
     bool claimed = false;
-    if (issuer_fetch_now(db, &fetch->org, &fetch->id, &claimed) != ERR_NONE) {
+    if (db != NULL && issuer_fetch_now(db, &fetch->org, &fetch->id, &claimed) != ERR_NONE) {
         log_warning("keys of an issuer could not be stored: %s", db_conn_error(db));
     }
     fetch->done(fetch->ctx);

@@ -33,6 +33,22 @@ int64_t login_lifetime_s(int64_t expires_in_s, int64_t exp_s, int64_t now_s)
     return expires_in_s < of_id_s ? expires_in_s : of_id_s;
 }
 
+void login_person_id(const struct uuid *org, struct str iss, struct str subject,
+                     struct uuid *ret_id)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    uint8_t hash[SHA256_LEN];
+    buf_add(&text, org->bytes, sizeof(org->bytes));
+    buf_add(&text, iss.ptr, iss.len);
+    buf_add_char(&text, '\n'); /* in neither of both */
+    buf_add(&text, subject.ptr, subject.len);
+    crypto_sha256(buf_str(&text), hash);
+    memcpy(ret_id->bytes, hash, sizeof(ret_id->bytes));
+    /* RFC 9562 5.8: version 8, made of what we like. */
+    ret_id->bytes[6] = (uint8_t)((ret_id->bytes[6] & 0x0f) | 0x80);
+    ret_id->bytes[8] = (uint8_t)((ret_id->bytes[8] & 0x3f) | 0x80);
+}
+
 /* PostgreSQL's manual, 8.15.6: every item quoted. */
 const char *login_list_text(struct arena *arena, const struct str_list *list)
 {

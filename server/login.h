@@ -10,6 +10,11 @@ int64_t login_refresh_in_s(int64_t lifetime_s);
 /* The shorter life of the access and the ID token (exp_s 0 = none). */
 int64_t login_lifetime_s(int64_t expires_in_s, int64_t exp_s, int64_t now_s);
 
+/* The id of a person of an org who comes by an issuer for the first time: made of (issuer,
+ * subject), so that of two first times at once both make the same. */
+void login_person_id(const struct uuid *org, struct str iss, struct str subject,
+                     struct uuid *ret_id);
+
 /* PostgreSQL's text of an array of any texts; in the arena. */
 const char *login_list_text(struct arena *arena, const struct str_list *list);
 

@@ -26,27 +26,24 @@ VALUES ($1, $2::uuid, $3::uuid, $4::bytea, $5::bytea, $6, now() + $7::int * inte
 -- scope: global
 SELECT a.org_id, a.issuer_id, a.return_to FROM login_attempt_take($1::bytea, $2::bytea) a;
 
--- Of two first logins of one person at once the second finds the first one's row. $2 issuer and subject as one text
--- name: login_lock
-SELECT pg_advisory_xact_lock(hashtextextended(h.org_id::text || $2::text, 0)) FROM org_head h WHERE h.org_id = $1;
-
 -- The person, by (issuer, subject) and nothing else, made at the first login; what the token says of groups; the login and its
 -- session. No row when the person is disabled.
--- $2 issuer, $3 iss, $4 subject, $5 name, $6 email, $7 groups, $8 token's iat, $9 id of a new person, $10 login, $11 sid, $12 id token,
+-- $2 issuer, $3 iss, $4 subject, $5 name, $6 email, $7 groups, $8 token's iat, $9 id that a new person gets (login_person_id), $10 login, $11 sid, $12 id token,
 -- $13 refresh token, $14 refresh at, $15 session, $16 session's hash, $17 address, $18 user agent, $19 context
 -- name: login_begin
 WITH known AS MATERIALIZED (
   SELECT d.person_id, p.disabled_at FROM person_identity d JOIN person p ON p.id = d.person_id
    WHERE d.org_id = $1 AND d.issuer = $3 AND d.subject = $4
 ), made AS (
-  INSERT INTO person (id, name, federated) SELECT $9::uuid, left($5, 255), true WHERE NOT EXISTS (SELECT FROM known) RETURNING id
+  INSERT INTO person (id, name, federated) SELECT $9::uuid, left($5, 255), true WHERE NOT EXISTS (SELECT FROM known)
+  ON CONFLICT (id) DO NOTHING RETURNING id
 ), renamed AS (
   UPDATE person p SET name = left($5, 255) FROM known k
    WHERE p.id = k.person_id AND k.disabled_at IS NULL AND p.federated AND p.name <> left($5, 255)
 ), ident AS (
   INSERT INTO person_identity AS d (org_id, issuer, subject, issuer_id, person_id, email, groups, groups_at)
-  SELECT $1, $3, $4, $2::uuid, w.id, left($6, 320), $7::text[], $8::timestamptz
-    FROM (SELECT m.id FROM made m UNION ALL SELECT k.person_id FROM known k WHERE k.disabled_at IS NULL) w
+  SELECT $1, $3, $4, $2::uuid, coalesce((SELECT k.person_id FROM known k), $9::uuid), left($6, 320), $7::text[], $8::timestamptz
+   WHERE NOT EXISTS (SELECT FROM known k WHERE k.disabled_at IS NOT NULL)
   ON CONFLICT (org_id, issuer, subject) DO UPDATE
     SET issuer_id = excluded.issuer_id, email = excluded.email, seen_at = now(),
         groups = CASE WHEN excluded.groups_at >= d.groups_at THEN excluded.groups ELSE d.groups END,
@@ -59,11 +56,17 @@ WITH known AS MATERIALIZED (
   INSERT INTO session AS s (org_id, id, token_hash, person_id, expires_at, login_org, login_id, address, user_agent)
   SELECT $1, $15::uuid, $16::bytea, i.person_id, now() + interval '24 hours', $1, $10::uuid, left($17, 64), left($18, 255) FROM ident i
   RETURNING s.id, s.person_id, s.expires_at
+), head AS (
+  UPDATE org_head h SET event_seq = h.event_seq + 1 FROM made WHERE h.org_id = $1 RETURNING h.event_seq
+), ev AS (
+  INSERT INTO event (org_id, seq, type, actor, summary, data)
+  SELECT $1, h.event_seq, 'person.joined', left($5, 255), left($5, 255) || ' came by an issuer for the first time',
+         jsonb_build_object('person_id', m.id, 'issuer_id', $2::uuid) FROM head h, made m
 ), new_person AS (
   INSERT INTO audit (org_id, body)
   SELECT $1, ($19::jsonb || jsonb_build_object('actor', $5::text, 'action', 'person.create', 'target', m.id, 'target_name', $5::text,
                                                'outcome', 'done', 'before', NULL, 'after', jsonb_build_object('issuer', $3::text, 'subject', $4::text)))::text
-    FROM made m
+    FROM head h, made m
 ), au AS (
   INSERT INTO audit (org_id, body)
   SELECT $1, ($19::jsonb || jsonb_build_object('actor', $5::text, 'action', 'session.create', 'target', a.id, 'target_name', $5::text,

@@ -320,7 +320,7 @@ static enum err bind_login(struct back *back, const struct uuid *session,
 {
     struct request *rq = back->rq;
     const struct oidc_verdict *verdict = &back->verdict;
-    struct uuid person = uuid_v7();
+    struct uuid person;
     struct uuid login = uuid_v7();
     const struct login_column id_column = {back->org, login, LOGIN_ID_TOKEN};
     const struct login_column column = {back->org, login, LOGIN_REFRESH_TOKEN};
@@ -334,6 +334,7 @@ static enum err bind_login(struct back *back, const struct uuid *session,
     if (err == ERR_NONE) {
         err = login_seal(back->db, &column, back->tokens.refresh_token, rq->arena, &refresh);
     }
+    login_person_id(&back->org, verdict->issuer, verdict->subject, &person);
     db_arg_uuid(args, rq->arena, &back->issuer);
     db_arg_str(args, rq->arena, verdict->issuer);
     db_arg_str(args, rq->arena, verdict->subject);
@@ -365,26 +366,18 @@ static enum err begin_session(struct back *back)
     char *token = arena_alloc(rq->arena, sizeof(AUTH_PREFIX_SESSION) + 44);
     uint8_t hash[SHA256_LEN];
     struct uuid session = uuid_v7();
-    struct db_args lock = {0};
     struct db_args args = {0};
+    struct db_rows *rows = NULL;
     crypto_token(AUTH_PREFIX_SESSION, token);
     crypto_sha256(str_of(token), hash);
     enum err err = bind_login(back, &session, hash, &args);
     if (err != ERR_NONE) {
         return refuse_sign_in(back, "unavailable", "its tokens could not be sealed");
     }
-    db_arg(&lock, arena_printf(rq->arena, "%.*s %.*s", STR_FMT(back->verdict.issuer),
-                               STR_FMT(back->verdict.subject)));
-    struct db_unit units[] = {{.sql = SQL_LOGIN_LOCK, .org = &back->org, .args = &lock},
-                              {.sql = SQL_LOGIN_BEGIN, .org = &back->org, .args = &args}};
-    err = db_exec_all(back->db, units, COUNTOF(units));
-    int64_t max_age_s = 0;
-    bool begun = err == ERR_NONE && db_rows_count(units[1].rows) > 0;
-    if (begun) {
-        max_age_s = db_i64(units[1].rows, 0, db_rows_col(units[1].rows, "max_age"));
-    }
-    db_rows_free(units[0].rows);
-    db_rows_free(units[1].rows);
+    err = db_exec(back->db, SQL_LOGIN_BEGIN, &back->org, &args, &rows);
+    bool begun = err == ERR_NONE && db_rows_count(rows) > 0;
+    int64_t max_age_s = begun ? db_i64(rows, 0, db_rows_col(rows, "max_age")) : 0;
+    db_rows_free(rows);
     if (err != ERR_NONE) {
         return refuse_sign_in(back, "unavailable", db_conn_error(back->db));
     }

@@ -1,5 +1,6 @@
 """Signing in at an issuer: what protects the flow, who one is then, and how it ends."""
 import json
+import threading
 import time
 import urllib.parse
 
@@ -424,3 +425,17 @@ def test_the_sign_in_page_offers_the_issuers_of_an_org(world, server, idp_host):
     answer = server.api("GET", "/api/v1/sign-in-options?org=sign-in-offers", token=False)
     assert answer.json() == {"items": [{"issuer_id": shown.id, "title": "Shown", "preset": "okta", "url": f"/auth/sign-in/{shown.id}"}]}
     assert server.api("GET", "/api/v1/sign-in-options?org=none-of-this-name", token=False).json() == {"items": []}
+
+
+def test_two_first_sign_ins_at_once_make_one_person(login):
+    browsers = [Browser(login) for _ in range(6)]
+    queries = [login.idp.authorize(browser.start()) for browser in browsers]
+    answers = []
+    threads = [threading.Thread(target=lambda b=b, q=q: answers.append(b.back(q).status_code)) for b, q in zip(browsers, queries)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [302] * 6
+    assert len({browser.me().json()["id"] for browser in browsers}) == 1
+    assert login.world.sql(f"SELECT count(*) FROM person WHERE name = '{login.idp.sub}'") == "1"

@@ -29,13 +29,13 @@ SELECT CASE WHEN cur.expired OR cur.state = 'used' THEN 'expired' WHEN cur.state
 WITH used AS (
   UPDATE device_code d SET state = 'used'
    WHERE d.device_hash = $2::bytea AND d.state = 'approved' AND d.person_org = $1 AND d.expires_at > now()
-  RETURNING d.person_id, d.client
+  RETURNING d.person_id, d.client, d.address
 ), who AS (
-  SELECT p.id, p.name, u.client FROM used u JOIN person p ON p.id = u.person_id AND p.disabled_at IS NULL
+  SELECT p.id, p.name, u.client, u.address FROM used u JOIN person p ON p.id = u.person_id AND p.disabled_at IS NULL
     JOIN person_orgs(p.id) o ON o.id = $1
 ), act AS (
-  INSERT INTO session AS s (org_id, id, token_hash, person_id, client, expires_at, seen_at)
-  SELECT $1, $3::uuid, $4::bytea, w.id, w.client, now() + interval '12 hours', now() + interval '4 hours' FROM who w
+  INSERT INTO session AS s (org_id, id, token_hash, person_id, client, address, user_agent, expires_at, seen_at)
+  SELECT $1, $3::uuid, $4::bytea, w.id, w.client, left(w.address, 64), left(w.client, 255), now() + interval '12 hours', now() + interval '4 hours' FROM who w
   RETURNING s.id, s.expires_at
 ), au AS (
   INSERT INTO audit (org_id, body)

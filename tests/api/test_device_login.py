@@ -44,6 +44,13 @@ def signed_in(world, role="operator"):
     return answer.json()
 
 
+def test_ones_sessions_name_the_program_and_where_it_asked_from(world):
+    token = signed_in(world)["access_token"]
+    listed = world.server.api("GET", "/api/v1/sessions", token=token).json()["items"]
+    mine = [one for one in listed if one["current"]]
+    assert [(one["user_agent"], one["address"]) for one in mine] == [("muster on login-1", "127.0.0.1")], listed
+
+
 def test_a_person_lets_a_program_in_with_their_own_rights(world):
     codes = begin(world)
     assert codes["verification_uri"] == world.server.url("/device")

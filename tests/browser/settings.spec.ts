@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before } from "node:test";
 import type { Page } from "playwright-core";
-import { axe, LARGE, looksRight, says, Stage, test } from "./support";
+import { axe, CALM, LARGE, looksRight, says, Stage, test } from "./support";
 
 let stage: Stage;
 before(async () => {
@@ -166,6 +166,19 @@ test("the key of one node is taken away, with the reason and what comes next", a
   await stage.leave(page);
 });
 
+test("a machine that asks to come back is let back after one has seen what of it is the node's", async () => {
+  const page = await stage.page(`/settings/tokens/agents?cluster=${CALM}&q=gpu-b-01-03`);
+  await page.getByRole("button", { name: "Let back gpu-b-01-03…" }).waitFor();
+  await looksRight(page);
+  await page.getByRole("button", { name: "Let back gpu-b-01-03…" }).click();
+  await says(page, "CZ2204, the node's");
+  await says(page, "8 of 8 GPUs known");
+  assert.deepEqual(await axe(page), []);
+  await page.getByRole("button", { name: "Let gpu-b-01-03 back", exact: true }).click();
+  await page.getByRole("heading", { name: "Machines that ask to come back" }).waitFor({ state: "detached" });
+  await stage.leave(page);
+});
+
 test("a role is given in one place and taken away; the last administrator stays", async () => {
   const page = await stage.page("/settings/members");
   await says(page, "only the cluster fra-h100-a");
@@ -186,6 +199,22 @@ test("a role is given in one place and taken away; the last administrator stays"
   await says(page, /has no other role here, is signed out/);
   await page.getByRole("button", { name: "Take the role from Ada Byron" }).click();
   await page.getByRole("cell", { name: "Ada Byron", exact: true }).waitFor({ state: "detached" });
+  await stage.leave(page);
+});
+
+test("a group of a provider is given a role", async () => {
+  const page = await stage.page("/settings/members?do=group");
+  await says(page, "group of Okta");
+  await page.getByLabel("Group", { exact: true }).fill("oncall");
+  await says(page, "Groups of Okta begin with okta:");
+  await page.getByLabel("Group", { exact: true }).fill("okta:oncall");
+  await page.getByLabel("Where").selectOption({ label: "Only the cluster fra-h100-a" });
+  assert.deepEqual(await axe(page), []);
+  await page.getByRole("button", { name: "Give okta:oncall the role" }).click();
+  await page.getByRole("button", { name: "Take away the role viewer from okta:oncall…" }).click();
+  await says(page, "Who is in okta:oncall and has no other role is signed out of Halden AI.");
+  await page.getByRole("button", { name: "Take the role from okta:oncall" }).click();
+  await page.getByRole("button", { name: /okta:oncall/ }).waitFor({ state: "detached" });
   await stage.leave(page);
 });
 

@@ -56,6 +56,7 @@ export function identity(tools) {
   let joins;
   let waiting;
   let sessions;
+  let back;
 
   function reset() {
     const now = Date.now();
@@ -64,6 +65,7 @@ export function identity(tools) {
     joins = [];
     const session = (n, more) => ({ id: idOf("session", n), org: { id: tools.org(), name: "main" }, created_at: iso(now - n * 3_600_000), seen_at: iso(now - n * 240_000), expires_at: iso(now + 8 * 3_600_000), address: `10.4.2.${n}`, user_agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36", issuer: { id: idOf("issuer", 1), title: "Okta" }, current: n === 1, ...more });
     sessions = [session(1, {}), session(2, { user_agent: "muster/0.1", address: "10.4.7.21" }), session(3, { user_agent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1", issuer: null })];
+    back = [{ id: idOf("session", 90), cluster_id: idOf("cluster", 2), node_id: idOf("node", 200_002), node_name: "gpu-b-01-03", state: "pending", serial: "CZ2204", serial_same: true, gpus_same: 8, gpus_known: 8, alive: false, address: "10.4.8.3", public_key: "MCowBQYDK2VwAyEAq3q", decided_by: null, decided_at: null, created_at: iso(now - 60_000) }];
     waiting = { user_code: "bcdf-ghjk", client: "muster on login-1", address: "10.4.7.21", state: "pending", created_at: iso(now - 20_000), expires_at: iso(now + 580_000) };
     chain = new Map();
     members = [
@@ -72,7 +74,8 @@ export function identity(tools) {
       ["Johan Lindqvist", 2, "approver", null, idOf("cluster", 1)],
       ["Sora Tanaka", 3, "approver", idOf("project", 1), null],
       ["Rui Costa", 4, "auditor", null, null],
-    ].map(([name, person, role, project_id, cluster_id], i) => ({ id: idOf("member", i + 1), person_id: idOf("person", person), name, role, project_id, cluster_id, created_by: i ? "Maya Okafor" : "", created_at: iso(now - (90 - i) * DAY) }));
+    ].map(([name, person, role, project_id, cluster_id], i) => ({ id: idOf("member", i + 1), kind: "person", issuer_id: null, group: null, person_id: idOf("person", person), name, role, project_id, cluster_id, created_by: i ? "Maya Okafor" : "", created_at: iso(now - (90 - i) * DAY) }));
+    members.push({ id: idOf("member", 20), kind: "group", person_id: null, name: "okta:gpu-operators", issuer_id: idOf("issuer", 1), group: "okta:gpu-operators", role: "operator", project_id: null, cluster_id: null, created_by: "Maya Okafor", created_at: iso(now - 30 * DAY) });
     const token = (n, name, role, more) => ({ id: idOf("service", n), name, role, cluster_id: null, platform_admin: false, created_by: "Maya Okafor", created_at: iso(now - 40 * DAY), expires_at: null, rotated_at: null, previous_until: null, last_used_at: null, revoked_at: null, ...more });
     tokens = [
       token(1, "ci-terraform", "admin", { expires_at: iso(now + 5 * DAY), last_used_at: iso(now - 4 * MINUTE) }),
@@ -122,8 +125,10 @@ export function identity(tools) {
       if (members.some((one) => one.name === body.name && one.role === body.role && !one.cluster_id && !body.cluster_id)) {
         throw new Refusal(409, "conflict", "The person has this role already", "");
       }
-      const known = members.find((one) => one.name === body.name);
-      const member = { id: idOf("member", 50 + members.length), person_id: known?.person_id ?? idOf("person", 50 + members.length), name: body.name, role: body.role, project_id: body.project_id ?? null, cluster_id: body.cluster_id ?? null, created_by: "Maya Okafor", created_at: iso(Date.now()) };
+      const known = members.find((one) => one.name === body.name && one.kind === "person");
+      const member = body.group
+        ? { id: idOf("member", 50 + members.length), kind: "group", person_id: null, name: body.group, issuer_id: body.issuer_id, group: body.group, role: body.role, project_id: body.project_id ?? null, cluster_id: body.cluster_id ?? null, created_by: "Maya Okafor", created_at: iso(Date.now()) }
+        : { id: idOf("member", 50 + members.length), kind: "person", issuer_id: null, group: null, person_id: known?.person_id ?? idOf("person", 50 + members.length), name: body.name, role: body.role, project_id: body.project_id ?? null, cluster_id: body.cluster_id ?? null, created_by: "Maya Okafor", created_at: iso(Date.now()) };
       members.push(member);
       return member;
     }, 201],
@@ -163,6 +168,8 @@ export function identity(tools) {
     ["DELETE", "/join-tokens/:t", ({ t }) => { need("token.write"); find(joins, t).revoked_at = iso(Date.now()); }, 204],
     ["GET", "/sessions", () => ({ items: sessions })],
     ["DELETE", "/sessions/:s", ({ s }) => { sessions.splice(sessions.indexOf(find(sessions, s)), 1); }, 204],
+    ["GET", "/clusters/:c/rejoins", ({ c }, url) => { need("token.write"); return page(back.filter((one) => one.cluster_id === c), url); }],
+    ["POST", "/rejoins/:r/:verb", ({ r, verb }) => { need("token.write"); return Object.assign(find(back, r), { state: verb === "approve" ? "approved" : "denied", decided_by: "Maya Okafor", decided_at: iso(Date.now()) }); }],
     ["GET", "/device-codes/:d", ({ d }) => { if (d !== waiting.user_code) { throw missing(); } return waiting; }],
     ["POST", "/device-codes/:d", ({ d }, _, body) => {
       if (d !== waiting.user_code || waiting.state !== "pending") {

@@ -64,7 +64,7 @@ export function issuers({ need, page, missing, Refusal }) {
       return one;
     }, 201],
     ["POST", "/issuers/discover", (_, __, body) => {
-      need("issuer.read");
+      need("issuer.write");
       const slash = /auth0/.test(body.issuer) !== body.issuer.endsWith("/");
       const theirs = slash ? (body.issuer.endsWith("/") ? body.issuer.slice(0, -1) : `${body.issuer}/`) : body.issuer;
       return {
@@ -101,7 +101,7 @@ export function issuers({ need, page, missing, Refusal }) {
           line("username", ...rest(true, "okta:a.meyer@halden.example.")), line("groups", ...rest(true, "3 groups.")),
         ],
         username: wrong ? null : "okta:a.meyer@halden.example", groups: wrong ? [] : ["okta:ml-research", "okta:gpu-operators", "okta:everyone"], person: null,
-        roles: wrong ? [] : [{ role: "operator", scope: "org", id: null, name: null, via: "group" }],
+        roles: wrong ? [] : [{ role: "operator", scope: "org", id: null, name: null, via: "group", group: "okta:gpu-operators" }],
       };
     }],
   ];

@@ -27,6 +27,9 @@ const EventsPage = lazy<ViewProps>("Events", async () => (await import("./views/
 const NewClusterPage = lazy<ViewProps>("This form", async () => (await import("./views/new-cluster")).NewClusterPage);
 const AuditPage = lazy<ViewProps>("The audit log", async () => (await import("./views/audit")).AuditPage);
 const TokensPage = lazy<ViewProps>("Tokens", async () => (await import("./views/tokens")).TokensPage);
+const IdentityPage = lazy<ViewProps>("Identity providers", async () => (await import("./views/identity")).IdentityPage);
+const NewIssuerPage = lazy<ViewProps>("This form", async () => (await import("./views/identity")).NewIssuerPage);
+const IssuerPage = lazy<ViewProps>("This identity provider", async () => (await import("./views/issuer")).IssuerPage);
 const MembersPage = lazy<ViewProps>("Members", async () => (await import("./views/members")).MembersPage);
 const DevicePage = lazy<ViewProps>("This page", async () => (await import("./views/device")).DevicePage);
 const AccountPage = lazy<ViewProps>("Account", async () => (await import("./views/account")).AccountPage);
@@ -43,6 +46,9 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/repairs/:repair", RepairPage],
   ["/events", EventsPage],
   ["/settings/audit", AuditPage],
+  ["/settings/identity", IdentityPage],
+  ["/settings/identity/new", NewIssuerPage],
+  ["/settings/identity/:issuer", IssuerPage],
   ["/settings/tokens", TokensPage],
   ["/settings/tokens/:tab", TokensPage],
   ["/settings/members", MembersPage],

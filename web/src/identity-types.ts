@@ -2,8 +2,12 @@
 
 export interface Member {
   id: string;
-  person_id: string;
+  kind: "person" | "group" | (string & {});
+  person_id: string | null;
+  /** of the person, or the group as it comes out of a token */
   name: string;
+  issuer_id: string | null;
+  group: string | null;
   role: string;
   project_id: string | null;
   cluster_id: string | null;
@@ -39,6 +43,8 @@ export interface JoinTokenRow {
   host_name: string | null;
   /** addresses that may join with it */
   cidr: string | null;
+  /** lets known nodes come back with a fresh key: after a person's approval, or by their hardware */
+  rejoin?: "ask" | "auto" | null;
   created_by: string;
   created_at: string;
   expires_at: string;
@@ -68,6 +74,8 @@ export interface AuditRow {
   target_name: string | null;
   outcome: string | null;
   reason: string | null;
+  /** what the person wrote about it */
+  comment?: string | null;
   before: Record<string, unknown> | null;
   after: Record<string, unknown> | null;
 }
@@ -146,7 +154,7 @@ export interface TokenTest {
   username: string | null;
   groups: string[];
   person: { id: string; name: string } | null;
-  roles: { role: string; scope: string; id: string | null; name: string | null; via: string }[];
+  roles: { role: string; scope: string; id: string | null; name: string | null; via: string; group?: string | null }[];
 }
 
 export interface SignInOption {
@@ -177,4 +185,23 @@ export interface SessionItem {
   user_agent: string;
   issuer: { id: string; title: string } | null;
   current: boolean;
+}
+
+/** A machine that asks to come back with a fresh key. */
+export interface Rejoin {
+  id: string;
+  cluster_id: string;
+  node_id: string;
+  node_name: string;
+  state: "pending" | "approved" | "denied" | "replaced" | (string & {});
+  serial: string;
+  serial_same: boolean;
+  gpus_same: number;
+  gpus_known: number;
+  alive: boolean;
+  address: string;
+  public_key: string;
+  decided_by: string | null;
+  decided_at: string | null;
+  created_at: string;
 }

@@ -24,6 +24,8 @@ export interface Me {
   org: Org;
   orgs: Org[];
   roles: string[];
+  /** where the roles come from, those of groups included */
+  rights?: { role: string; project_id: string | null; cluster_id: string | null; via: string; group: string | null }[];
   /** roles in parts of the org */
   grants: { role: string; project_id: string | null; cluster_id: string | null }[];
   permissions: string[];

@@ -222,6 +222,7 @@ function KeysDialog({ onClose }: { onClose: () => void }) {
 }
 
 const SETTINGS: readonly [href: string, label: string][] = [
+  ["/settings/identity", "Identity"],
   ["/settings/tokens", "Tokens and agents"],
   ["/settings/members", "Members and grants"],
 ];

@@ -146,6 +146,7 @@ function Grants() {
     const project = projects.data.value?.items.find((one) => one.id === grant.project_id);
     return `${roleTitle(grant.role)} in ${grant.cluster_id ? `the cluster ${cluster ?? ""}` : `the project ${project?.title ?? project?.name ?? ""}`}`.trim();
   });
+  const groups = [...new Set((who.rights ?? []).filter((one) => one.via === "group").map((one) => `${roleTitle(one.role)} by ${one.group ?? "a group"}`))];
   return (
     <FactList
       facts={[
@@ -153,6 +154,7 @@ function Grants() {
         ["Organization", orgName()],
         ["Roles", who.roles.length ? who.roles.map(roleTitle).join(", ") : <Nothing>none in the whole organization</Nothing>],
         parts.length > 0 && ["In parts", parts.join("; ")],
+        groups.length > 0 && ["By groups", groups.join(", ")],
         who.platform_admin && ["Platform", "administrator of all organizations"],
         ["Signed in until", <Time iso={who.expires_at} form="moment" none="it does not expire" />],
       ]}

@@ -14,6 +14,7 @@ import { Listing } from "../ui/listing";
 import { NoCluster, useChosenCluster } from "./join-tokens";
 import { usePaged } from "./paged";
 import { ask, asked, askNothing } from "./asked";
+import { Rejoins } from "./rejoins";
 import { VerbForm } from "./verb-form";
 
 function RevokeDialog({ node, done }: { node: NodeSummary; done: (answer: NodeKeyRevoked) => void }) {
@@ -135,6 +136,7 @@ export function AgentsTab() {
               </label>
               <span class="s12 t3">{chosen.rollup ? counted(chosen.rollup.nodes, "node") : ""}</span>
             </div>
+            <Rejoins key={`${chosen.id}-back`} cluster={chosen} />
             <AgentsOf key={chosen.id} cluster={chosen} />
           </>
         )

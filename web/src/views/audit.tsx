@@ -146,6 +146,7 @@ function Detail({ row }: { row: AuditRow }) {
     <div class="opened cols half">
       <div>
         <Diff before={row.before} after={row.after} label={`What row ${row.seq} changed`} />
+        {row.comment && <p class="gap8">“{row.comment}”</p>}
         <p class="row8">
           {row.actor && (
             <Button small onClick={() => setQuery({ actor: row.actor, row: null })}>

@@ -17,6 +17,12 @@ import { ask, asked, askNothing, lacks } from "./asked";
 import { DURATION, SecretDialog } from "./settings";
 import { VerbForm } from "./verb-form";
 
+const PURPOSES: Choice[] = [
+  { value: "", label: "New nodes" },
+  { value: "ask", label: "Nodes without a disk come back; a person approves each" },
+  { value: "auto", label: "Nodes without a disk come back by their hardware alone" },
+];
+
 const LIFETIMES: Choice[] = [
   { value: "15m", label: "15 minutes" },
   { value: "1h", label: "1 hour" },
@@ -37,12 +43,13 @@ export function JoinDialog({ clusterId, clusterName, onClose }: JoinDialogProps)
   const lifetime = useSignal("1h");
   const host = useSignal("");
   const network = useSignal("");
+  const rejoin = useSignal("");
   const n = Number(uses.value);
   if (made.value) {
     const left = (parse(made.value.expires_at) ?? 0) - now.value;
     return (
       <SecretDialog
-        title={`Join ${counted(made.value.uses_left, "node")} to ${clusterName}`}
+        title={made.value.rejoin ? `Nodes of ${clusterName} come back` : `Join ${counted(made.value.uses_left, "node")} to ${clusterName}`}
         lead={`Run this as root on ${made.value.uses_left === 1 ? (made.value.host_name ?? "the node") : "each node"}. ${left > 0 ? `The token works for ${span(left)} more.` : "The token has expired."}`}
         secret={made.value.token ? commandFor(made.value.token) : null}
         label="The command that joins a node"
@@ -60,9 +67,9 @@ export function JoinDialog({ clusterId, clusterName, onClose }: JoinDialogProps)
       title={`Add nodes to ${clusterName}`}
       lead="A join token lets nodes make a key of their own. It is for this cluster only."
       path={`/clusters/${clusterId}/join-tokens`}
-      body={() => ({ uses: n, expires_in_seconds: DURATION[lifetime.value], ...(host.value.trim() ? { host_name: host.value.trim() } : {}), ...(network.value.trim() ? { cidr: network.value.trim() } : {}) })}
+      body={() => ({ ...(rejoin.value ? { rejoin: rejoin.value, expires_in_days: 30 } : { uses: n, expires_in_seconds: DURATION[lifetime.value] }), ...(host.value.trim() ? { host_name: host.value.trim() } : {}), ...(network.value.trim() ? { cidr: network.value.trim() } : {}) })}
       verb="Make join token"
-      disabled={lacks("token.write") ?? (Number.isInteger(n) && n >= 1 && n <= 100_000 ? null : "Say how many nodes: 1 to 100,000.")}
+      disabled={lacks("token.write") ?? (rejoin.value || (Number.isInteger(n) && n >= 1 && n <= 100_000) ? null : "Say how many nodes: 1 to 100,000.")}
       fields={["uses", "host_name", "cidr", "expires_in_seconds"]}
       onClose={onClose}
       done={(token) => {
@@ -72,8 +79,13 @@ export function JoinDialog({ clusterId, clusterName, onClose }: JoinDialogProps)
     >
       {(error) => (
         <>
-          <Field label="Nodes that may join" name="uses" inputMode="numeric" value={uses.value} onInput={(value) => (uses.value = value)} error={error?.field("uses")} />
-          <SelectField label="Works for" name="expires_in_seconds" choices={LIFETIMES} value={lifetime.value} onChange={(value) => (lifetime.value = value)} />
+          <SelectField label="For" name="rejoin" choices={PURPOSES} value={rejoin.value} onChange={(value) => (rejoin.value = value)} help={rejoin.value ? "It works for 30 days, for nodes that are known by their serial and GPUs; uses do not count." : "Each makes a key of its own."} />
+          {!rejoin.value && (
+            <>
+              <Field label="Nodes that may join" name="uses" inputMode="numeric" value={uses.value} onInput={(value) => (uses.value = value)} error={error?.field("uses")} />
+              <SelectField label="Works for" name="expires_in_seconds" choices={LIFETIMES} value={lifetime.value} onChange={(value) => (lifetime.value = value)} />
+            </>
+          )}
           <Field label="Only the host" name="host_name" help="Leave it empty for any host name." value={host.value} onInput={(value) => (host.value = value)} error={error?.field("host_name")} />
           <Field label="Only from the network" name="cidr" help="Like 10.4.0.0/16. Leave it empty for any address." value={network.value} onInput={(value) => (network.value = value)} error={error?.field("cidr")} />
         </>
@@ -87,7 +99,7 @@ function ended(token: JoinTokenRow): string | null {
   if (token.revoked_at) {
     return "revoked";
   }
-  if (token.uses_left === 0) {
+  if (token.uses_left === 0 && !token.rejoin) {
     return "used up";
   }
   return (parse(token.expires_at) ?? 0) <= now.value ? "expired" : null;
@@ -113,7 +125,7 @@ function TokensOf({ cluster }: { cluster: ClusterItem }) {
               rowKey={(token) => token.id}
               columns={[
                 { key: "state", head: "State", class: "nw", cell: (token) => (ended(token) ? <Nothing>{ended(token) ?? ""}</Nothing> : <b>open</b>) },
-                { key: "uses", head: "Uses left", number: true, cell: (token) => count(token.uses_left) },
+                { key: "uses", head: "Uses left", number: true, cell: (token) => (token.rejoin ? <Nothing>for coming back</Nothing> : count(token.uses_left)) },
                 { key: "host", head: "Host", cell: (token) => token.host_name ?? <Nothing>any</Nothing> },
                 { key: "cidr", head: "From", class: "mono", cell: (token) => token.cidr ?? <Nothing>anywhere</Nothing> },
                 { key: "expires", head: "Works for", class: "nw", cell: (token) => (ended(token) ? <Nothing>none</Nothing> : <Time iso={token.expires_at} form="left" />) },
@@ -139,7 +151,7 @@ function TokensOf({ cluster }: { cluster: ClusterItem }) {
       {revoked && (
         <VerbForm
           title="Revoke this join token"
-          lead={`It was made by ${revoked.created_by} for ${cluster.name} and admits ${counted(revoked.uses_left, "node")} more.`}
+          lead={`It was made by ${revoked.created_by} for ${cluster.name}${revoked.rejoin ? " and lets known nodes come back" : ` and admits ${counted(revoked.uses_left, "node")} more`}.`}
           path={`/join-tokens/${revoked.id}`}
           method="DELETE"
           verb="Revoke join token"

@@ -1,8 +1,9 @@
 /* Settings > Members: who has which role where, and what each role may do. */
-import { useComputed, useSignal } from "@preact/signals";
+import { useComputed, useSignal, type Signal } from "@preact/signals";
+import type { ApiError } from "../api";
 import type { ViewProps } from "../app";
 import { counted } from "../format";
-import type { Member } from "../identity-types";
+import type { Issuer, Member } from "../identity-types";
 import { query, setQuery } from "../router";
 import { me } from "../session";
 import { refresh, useQuery, type Query } from "../store";
@@ -55,6 +56,59 @@ function placeBody(place: string): Record<string, string> {
   return kind && id ? { [`${kind}_id`]: id } : {};
 }
 
+/** A group of an issuer: who is in it is said by each token anew. */
+function AddGroupDialog({ places, issuers }: { places: Places; issuers: Issuer[] }) {
+  const issuer = useSignal(issuers[0]?.id ?? "");
+  const group = useSignal("");
+  const role = useSignal("viewer");
+  const place = useSignal("");
+  const chosen = issuers.find((one) => one.id === issuer.value);
+  const given = group.value.trim();
+  const prefix = chosen?.groups_prefix ?? "";
+  return (
+    <VerbForm<Member>
+      title="Give a group a role"
+      lead="Everybody whom the provider says to be in the group has the role, for as long as it says so."
+      path="/members"
+      body={() => ({ issuer_id: issuer.value, group: given, role: role.value, ...placeBody(place.value) })}
+      verb={given ? `Give ${given} the role` : "Give the role"}
+      disabled={issuers.length === 0 ? "Set up an identity provider first." : given ? null : "Say which group first."}
+      binds={given && prefix && !given.startsWith(prefix) ? <span class="c-warning">Groups of {chosen?.title || chosen?.name} begin with {prefix}</span> : null}
+      fields={["group", "issuer_id", "role", "project_id", "cluster_id"]}
+      onClose={askNothing}
+      done={() => {
+        refresh("/members");
+        askNothing();
+      }}
+    >
+      {(error) => (
+        <>
+          <SelectField label="Provider" name="issuer_id" choices={issuers.map((one) => ({ value: one.id, label: one.title || one.name }))} value={issuer.value} onChange={(value) => (issuer.value = value)} />
+          <Field label="Group" name="group" required placeholder={`${prefix}gpu-operators`} help={`As it comes out of a token${prefix ? `, with the prefix ${prefix}` : ""}. The token tester of the provider shows it.`} value={group.value} onInput={(value) => (group.value = value)} error={error?.field("group") ?? error?.field("issuer_id")} />
+          <RolePlace role={role} place={place} places={places} error={error} />
+        </>
+      )}
+    </VerbForm>
+  );
+}
+
+function RolePlace({ role, place, places, error }: { role: Signal<string>; place: Signal<string>; places: Places; error: ApiError | null }) {
+  return (
+    <>
+      <SelectField
+        label="Role"
+        name="role"
+        choices={ROLES.map((one) => ({ value: one.name, label: one.title }))}
+        value={role.value}
+        onChange={(value) => (role.value = value)}
+        help={ROLES.find((one) => one.name === role.value)?.does ?? ""}
+      />
+      <SelectField label="Where" name="place" choices={placeChoices(places)} value={place.value} onChange={(value) => (place.value = value)} help="Who has roles in parts only does not see the rest." />
+      {error?.field("cluster_id") && <p class="c-unhealthy s12">{error.field("cluster_id")}</p>}
+    </>
+  );
+}
+
 function AddDialog({ places, known }: { places: Places; known: Set<string> }) {
   const name = useSignal("");
   const role = useSignal("viewer");
@@ -79,16 +133,7 @@ function AddDialog({ places, known }: { places: Places; known: Set<string> }) {
       {(error) => (
         <>
           <Field label="Name" name="name" required help="The name that the person signs in with." value={name.value} onInput={(value) => (name.value = value)} error={error?.field("name")} />
-          <SelectField
-            label="Role"
-            name="role"
-            choices={ROLES.map((one) => ({ value: one.name, label: one.title }))}
-            value={role.value}
-            onChange={(value) => (role.value = value)}
-            help={ROLES.find((one) => one.name === role.value)?.does ?? ""}
-          />
-          <SelectField label="Where" name="place" choices={placeChoices(places)} value={place.value} onChange={(value) => (place.value = value)} help="Who has roles in parts only does not see the rest." />
-          {error?.field("cluster_id") && <p class="c-unhealthy s12">{error.field("cluster_id")}</p>}
+          <RolePlace role={role} place={place} places={places} error={error} />
         </>
       )}
     </VerbForm>
@@ -97,13 +142,14 @@ function AddDialog({ places, known }: { places: Places; known: Set<string> }) {
 
 /** Why a role must stay, or null: without an administrator nobody could give roles. */
 function keeps(member: Member, rows: Member[], complete: boolean): string | null {
-  const whole = (one: Member) => one.role === "admin" && !one.project_id && !one.cluster_id;
+  const whole = (one: Member) => one.kind !== "group" && one.role === "admin" && !one.project_id && !one.cluster_id;
   return complete && whole(member) && rows.filter(whole).length === 1 ? "The last administrator stays. Add another one first." : null;
 }
 
 function RemoveDialog({ member, rows, places }: { member: Member; rows: Member[]; places: Places }) {
-  const others = rows.filter((one) => one.person_id === member.person_id && one.id !== member.id);
-  const mine = member.person_id === me.value?.id;
+  const group = member.kind === "group";
+  const others = group ? [] : rows.filter((one) => one.person_id === member.person_id && one.id !== member.id);
+  const mine = member.person_id !== null && member.person_id === me.value?.id;
   return (
     <VerbForm
       title={`Take the role ${roleTitle(member.role).toLowerCase()} from ${member.name}`}
@@ -120,7 +166,9 @@ function RemoveDialog({ member, rows, places }: { member: Member; rows: Member[]
     >
       {() => (
         <p>
-          {others.length === 0
+          {group
+            ? `Who is in ${member.name} and has no other role is signed out of ${orgName()}.`
+            : others.length === 0
             ? `${member.name} has no other role here, is signed out of ${orgName()}, and does not see it any more.`
             : `${member.name} keeps ${counted(others.length, "other role")}: ${others.map((one) => `${roleTitle(one.role).toLowerCase()} for ${whereOf(one, places)}`).join("; ")}.`}
         </p>
@@ -129,7 +177,7 @@ function RemoveDialog({ member, rows, places }: { member: Member; rows: Member[]
   );
 }
 
-function MemberTable({ rows, all, complete, places }: { rows: Member[]; all: Member[]; complete: boolean; places: Places }) {
+function MemberTable({ rows, all, complete, places, issuers }: { rows: Member[]; all: Member[]; complete: boolean; places: Places; issuers: Map<string, string> }) {
   return (
     <Listing
       name="Members"
@@ -142,7 +190,8 @@ function MemberTable({ rows, all, complete, places }: { rows: Member[]; all: Mem
           cell: (member) => (
             <>
               <b>{member.name}</b>
-              {member.person_id === me.value?.id && <span class="t3"> (you)</span>}
+              {member.person_id !== null && member.person_id === me.value?.id && <span class="t3"> (you)</span>}
+              {member.kind === "group" && <span class="sub">group of {issuers.get(member.issuer_id ?? "") ?? "a provider"}</span>}
             </>
           ),
         },
@@ -173,10 +222,12 @@ const ROLE_CHOICES: Choice[] = [{ value: "", label: "Any" }, ...ROLES.map((role)
 function PeopleTab() {
   const paged = usePaged<Member>("/members?limit=200", { events: (type) => type.startsWith("member.") });
   const places = usePlaces();
+  const issuers = useQuery<List<Issuer>>("/issuers?limit=200");
+  const names = useComputed(() => new Map(issuers.data.value?.items.map((one) => [one.id, one.title || one.name])));
   const { what, id } = asked();
   const role = query.value.get("role") ?? "";
   const rows = paged.rows.filter((one) => !role || one.role === role).sort((a, b) => a.name.localeCompare(b.name));
-  const known = useComputed(() => new Set(paged.rows.map((one) => one.name)));
+  const known = useComputed(() => new Set(paged.rows.filter((one) => one.kind !== "group").map((one) => one.name)));
   const removed = what === "remove" ? paged.rows.find((one) => one.id === id) : null;
   return (
     <>
@@ -184,12 +235,13 @@ function PeopleTab() {
         <Button kind="primary" onClick={() => ask("add")}>
           Give a person a role…
         </Button>
+        <Button onClick={() => ask("group")}>Give a group a role…</Button>
         <Select label="Role" choices={ROLE_CHOICES} value={role} onChange={(value) => setQuery({ role: value })} />
       </div>
       <Loaded query={paged.first as Query<List<Member>>} what="The list of members">
         {() =>
           rows.length > 0 ? (
-            <MemberTable rows={rows} all={paged.rows} complete={!paged.more} places={places} />
+            <MemberTable rows={rows} all={paged.rows} complete={!paged.more} places={places} issuers={names.value} />
           ) : (
             <div class="sec">
               <p>Nobody has the role {roleTitle(role).toLowerCase()}.</p>
@@ -204,6 +256,7 @@ function PeopleTab() {
       </Loaded>
       {paged.foot("role")}
       {what === "add" && <AddDialog places={places} known={known.value} />}
+      {what === "group" && issuers.data.value && <AddGroupDialog places={places} issuers={issuers.data.value.items} />}
       {removed && <RemoveDialog member={removed} rows={paged.rows} places={places} />}
     </>
   );

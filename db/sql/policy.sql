@@ -78,6 +78,7 @@ SELECT p.id AS cluster_id, p.settings::text AS settings, p.org_settings::text AS
     SELECT count(*) AS ended, count(*) FILTER (WHERE x.state = $3::text) AS failed
       FROM (SELECT r.state FROM repair r
              WHERE r.org_id = $1 AND r.cluster_id = p.id AND r.automatic AND r.state IN ($3::text, $4::text) AND r.ended_at > p.reset_at
+               AND r.ended_at > now() - interval '6 hours'
              ORDER BY r.ended_at DESC LIMIT 5) x) last ON true
  ORDER BY p.id;
 

@@ -107,10 +107,14 @@ bool admission_shared_cause(struct str check_id);
 bool admission_cut_off(int64_t seen, int64_t silent);
 
 /* ------------------------------------------------------------------ the breaker */
+#define BREAKER_FAILURES_SECONDS 21600 /* a true month of 1,000 nodes has five acts a day */
+
 struct breaker_counters {
     int64_t nodes;
     int64_t newly_unhealthy; /* in breaker_seconds, without shared causes, since the last reset */
-    int64_t automatic_ended; /* at most the last five that the policy decided, since the reset */
+    /* at most the last five that policies decided, within BREAKER_FAILURES_SECONDS, since the reset
+     */
+    int64_t automatic_ended;
     int64_t automatic_failed;
 };
 

@@ -134,13 +134,13 @@ void fleet_start(struct fleet *fleet, uint32_t node, enum repair_action action, 
     add_moment(&fleet->starts, (struct fleet_moment){at, node, n->kind});
 }
 
-static void remember_end(struct fleet *fleet, bool well)
+static void remember_end(struct fleet *fleet, bool well, int64_t at)
 {
     if (fleet->ended_count == 5) {
-        memmove(fleet->ended_well, fleet->ended_well + 1, 4 * sizeof fleet->ended_well[0]);
+        memmove(fleet->ended, fleet->ended + 1, 4 * sizeof fleet->ended[0]);
         fleet->ended_count--;
     }
-    fleet->ended_well[fleet->ended_count++] = well;
+    fleet->ended[fleet->ended_count++] = (struct fleet_end){at, well};
 }
 
 void fleet_end(struct fleet *fleet, uint32_t node, bool well, int64_t at)
@@ -159,7 +159,7 @@ void fleet_end(struct fleet *fleet, uint32_t node, bool well, int64_t at)
     n->proposed_at = at; /* what is still wrong is proposed anew */
     fleet->running--;
     fleet->down -= is_down(n) ? 0 : 1;
-    remember_end(fleet, well);
+    remember_end(fleet, well, at);
 }
 
 /* ------------------------------------------------------------------ counting */
@@ -301,7 +301,8 @@ bool fleet_look(struct fleet *fleet, const struct policy *policy, const struct f
     c.newly_unhealthy = count_newly_unhealthy(
         fleet, kinds, since > fleet->breaker_reset_at ? since : fleet->breaker_reset_at, policy);
     for (size_t i = 0; i < fleet->ended_count; i++) {
-        c.automatic_failed += !fleet->ended_well[i];
+        c.automatic_failed +=
+            !fleet->ended[i].well && fleet->ended[i].at > at - BREAKER_FAILURES_SECONDS;
     }
     fleet->breaker_open = breaker_trips(policy, &c, ret_text);
     return fleet->breaker_open;

@@ -62,7 +62,10 @@ struct fleet {
     size_t busy_count;
     struct fleet_moments starts;
     struct fleet_moments faults;
-    bool ended_well[5]; /* the last automatic repairs, oldest first */
+    struct fleet_end {
+        int64_t at;
+        bool well;
+    } ended[5]; /* the last automatic repairs, oldest first */
     size_t ended_count;
     int64_t breaker_reset_at;
     int64_t baseline_at; /* proposals from before do not start by themselves */

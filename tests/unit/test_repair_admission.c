@@ -266,14 +266,14 @@ Test(admission, R9_the_breaker_opens_at_its_share_but_not_below_its_floor)
     }
 }
 
-Test(admission, R9_three_failures_of_five_automatic_repairs_open_the_breaker)
+Test(admission, R9_failures_of_the_last_automatic_repairs_open_the_breaker)
 {
     struct policy p = defaults();
     char why[ADMISSION_TEXT_MAX];
-    struct breaker_counters c = {.nodes = 1000, .automatic_ended = 5, .automatic_failed = 2};
+    struct breaker_counters c = {.nodes = 1000, .automatic_ended = 5, .automatic_failed = 4};
 
     cr_assert_not(breaker_trips(&p, &c, why));
-    c.automatic_failed = 3;
+    c.automatic_failed = 5;
     cr_assert(breaker_trips(&p, &c, why));
     p.breaker_failures = 0;
     cr_assert_not(breaker_trips(&p, &c, why), "it is not looked at");

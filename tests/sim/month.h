@@ -1,6 +1,6 @@
 /* Kinds of faults for a month of a simulated cluster; the table is made from bench/sim.json. */
-#ifndef BENCH_MONTH_H
-#define BENCH_MONTH_H
+#ifndef TESTS_SIM_MONTH_H
+#define TESTS_SIM_MONTH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* A month of a cluster under the default policy and the real admission code, on a virtual clock:
- * bench-month [nodes [seeds]]. */
-#include "bench/month.h"
+ * sim-month [nodes [seeds]]. */
+#include "tests/sim/month.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -309,7 +309,7 @@ int main(int argc, char **argv)
 
     if ((argc > 1 && !str_parse_u64(str_of(argv[1]), 1, 100000, &count)) ||
         (argc > 2 && !str_parse_u64(str_of(argv[2]), 1, 1000, &seeds))) {
-        (void)fprintf(stderr, "usage: bench-month [nodes [seeds]]\n");
+        (void)fprintf(stderr, "usage: sim-month [nodes [seeds]]\n");
         return 2;
     }
     for (uint64_t seed = 1; seed <= seeds; seed++) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns bench/sim.json into the table of bench-month: how often each kind of fault comes and what cures it: gen_month.py sim.json month_table.c"""
+"""Turns bench/sim.json into the table of sim-month: how often each kind of fault comes and what cures it: gen_month.py sim.json month_table.c"""
 
 import json
 import sys
@@ -24,7 +24,7 @@ def main(source, target):
     kinds = [kind for kind in sim["kinds"] if kind.get("generation_factor", {}).get("h100", 1) > 0]
     lemons = sim["heterogeneity"]["lemon"]["kinds"]
     with open(target, "w", encoding="utf-8") as file:
-        file.write('/* Made by bench/gen_month.py from bench/sim.json. */\n#include "bench/month.h"\n\n')
+        file.write('/* Made by tests/sim/gen_month.py from bench/sim.json. */\n#include "tests/sim/month.h"\n\n')
         file.write("const struct month_kind month_kinds[] = {\n" + "\n".join(row(kind, lemons) for kind in kinds) + "\n};\n")
         file.write("const size_t month_kinds_count = sizeof month_kinds / sizeof month_kinds[0];\n")
 

@@ -13,6 +13,7 @@
 #include "server/init.h"
 #include "server/key_command.h"
 #include "server/perms.h"
+#include "server/platform_admin.h"
 #include "server/repair/executors/targets.h"
 #include "server/request.h"
 #include "server/restore.h"
@@ -37,6 +38,8 @@ static const char usage[] =
     "                                     make the first organization; again: changes nothing\n"
     "  musterd sign-in-link --user NAME   print a link that signs a person in once, for 10 "
     "minutes\n"
+    "  musterd platform-admin --user NAME [--revoke]\n"
+    "                                     a person may make organizations, or no longer\n"
     "  musterd audit verify [--org NAME] [--heads FILE]\n"
     "                                     check the audit logs; names the first bad row\n"
     "  musterd audit head [--org NAME]    print the signed heads of the audit logs, to keep "
@@ -219,6 +222,26 @@ static int run_init(int argc, char **argv)
     return 0;
 }
 
+static int run_platform_admin(int argc, char **argv)
+{
+    const char *user = take_option(&argc, argv, "--user");
+    bool revoke = take_flag(&argc, argv, "--revoke");
+    char error[ERROR_MAX] = "";
+    if (user == NULL || user[0] == '\0') {
+        return refuse("platform-admin needs --user NAME");
+    }
+    int failed = set_up(argc, argv);
+    if (failed != 0) {
+        return failed;
+    }
+    serve_setup_database();
+    if (platform_admin_set(user, !revoke, error, sizeof(error)) != ERR_NONE) {
+        log_error("%s", error);
+        return 1;
+    }
+    return 0;
+}
+
 static int run_sign_in_link(int argc, char **argv)
 {
     const char *user = take_option(&argc, argv, "--user");
@@ -345,6 +368,7 @@ int main(int argc, char **argv)
         {"migrate", run_migrate},
         {"init", run_init},
         {"sign-in-link", run_sign_in_link},
+        {"platform-admin", run_platform_admin},
         {"audit", run_audit},
         {"key", run_key},
         {"check-config", run_check_config},

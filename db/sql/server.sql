@@ -58,3 +58,8 @@ VALUES ($1::bytea, $2::uuid, now() + $3::int * interval '1 second');
 
 -- name: sign_in_audit
 INSERT INTO audit (org_id, body) VALUES ($1, $2);
+
+-- $1 person $2 whether they may make organizations
+-- name: person_platform_set
+-- scope: global
+UPDATE person SET platform_admin = $2::boolean WHERE id = $1::uuid;

@@ -45,24 +45,24 @@ def test_after_the_stand_ins_reboot_old_lines_are_not_raised_again(running, serv
     assert len(boots) == 2 and server.holes == []
 
 
-def test_a_wrong_signature_is_refused(running, server):
+def test_I4_a_wrong_signature_is_refused(running, server):
     assert "signature" in refused(server, server.order(key=Ed25519PrivateKey.generate()))
     assert reboots(running) == 0
 
 
 @pytest.mark.parametrize("field", ["org_id", "cluster_id", "node_id"])
-def test_an_order_for_somebody_else_is_refused(running, server, field):
+def test_I4_an_order_for_somebody_else_is_refused(running, server, field):
     other = "01890000-0000-7000-8000-000000000001"
     assert "another node" in refused(server, server.order(**{field: other}))
     assert reboots(running) == 0
 
 
-def test_an_old_nonce_is_refused(running, server):
+def test_I4_an_old_nonce_is_refused(running, server):
     assert "last report" in refused(server, server.order(nonce=server.reports[0]["nonce"]))
     assert reboots(running) == 0
 
 
-def test_a_lower_epoch_is_refused(running, server):
+def test_I4_a_lower_epoch_is_refused(running, server):
     running.config["destructive_per_hour"] = 10
     running.stop()
     running.start()
@@ -74,7 +74,7 @@ def test_a_lower_epoch_is_refused(running, server):
     assert reboots(running) == 1
 
 
-def test_another_boot_is_refused(running, server):
+def test_I4_another_boot_is_refused(running, server):
     assert "another boot" in refused(server, server.order(boot_id="01890000-0000-7000-8000-000000000001"))
     assert reboots(running) == 0
 

@@ -72,3 +72,25 @@ def test_changing_the_title(world):
     assert world.api("PATCH", path, {"title": "X"}, headers={"If-Match": now.headers["etag"]}).status_code == 412
     assert world.api("PATCH", path, {"title": "X"}).status_code == 428
     assert world.api("PATCH", path, {"name": "x"}, headers={"If-Match": changed.headers["etag"]}).status_code == 422
+
+
+def test_who_may_make_organizations_is_decided_on_the_server(world):
+    """By a subcommand, in the audit log, effective with the next request; it gives no rights inside others' organizations."""
+    person, name = world.person("viewer")
+    answer = world.server.api("POST", "/api/v1/session", {"token": world.link(person)}, token=False)
+    headers = {"Cookie": answer.headers["set-cookie"].split(";")[0], "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json"}
+
+    def make():
+        return world.server.api("POST", "/api/v1/orgs", {"name": world.name("o")}, token=False, headers=headers)
+    assert make().status_code == 403
+    world.server.run("platform-admin", "--user", name)
+    made = make()
+    assert made.status_code == 201
+    assert world.sql(f"SELECT role FROM membership WHERE org_id = '{made.json()['id']}' AND person_id = '{person}'") == "admin"
+    assert world.server.api("POST", "/api/v1/projects", {"name": world.name("p")}, token=False, headers=headers).status_code == 403
+    world.server.run("platform-admin", "--user", name, "--revoke")
+    assert make().status_code == 403
+    actions = world.sql(f"SELECT action FROM audit WHERE org_id = '{world.org.id}' AND target = '{person}' AND action LIKE 'platform%' ORDER BY seq").split()
+    assert actions == ["platform_admin.grant", "platform_admin.revoke"]
+    assert world.server.run("platform-admin", "--user", "nobody-" + name, check=False).returncode == 1
+    assert world.server.run("platform-admin", check=False).returncode == 2

@@ -168,7 +168,7 @@ def common_of(world, cluster, code):
 
 def fail_together(world, cluster, field, value, event, count=3):
     agents = [join(world, cluster, **({field: value} if field else {})) for _ in range(count)]
-    at = datetime.now(timezone.utc).isoformat()
+    at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     for agent in agents:
         tell(agent, event, at=at)
     return agents

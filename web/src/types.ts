@@ -314,8 +314,10 @@ export interface Incident {
   id: string;
   no: number;
   cluster_id: string;
-  node_id: string;
-  node_name: string;
+  /** null: a cause that many nodes share */
+  node_id: string | null;
+  node_name: string | null;
+  mode?: "live" | "shadow";
   device: string | null;
   check_id: string;
   code: string | number | null;

@@ -77,7 +77,7 @@ function holds(incident: Incident, filter: Filter, titles: Map<string, string>):
     (checks.length === 0 || checks.some(has)) &&
     (filter.text === "" || has(filter.text)) &&
     (results.length === 0 || results.includes(resultOf(incident))) &&
-    (nodes.length === 0 || nodes.some((name) => incident.node_name.startsWith(name)))
+    (nodes.length === 0 || nodes.some((name) => (incident.node_name ?? "many nodes").startsWith(name)))
   );
 }
 
@@ -94,6 +94,9 @@ function Result({ incident }: { incident: Incident }) {
 }
 
 function href(incident: Incident): string {
+  if (!incident.node_id) {
+    return `/clusters/${incident.cluster_id}/nodes`;
+  }
   return `/clusters/${incident.cluster_id}/nodes/${incident.node_id}?dialog=incident&incident=${incident.id}`;
 }
 
@@ -109,8 +112,8 @@ function IncidentTable({ rows, titles }: { rows: Incident[]; titles: Map<string,
         columns={[
           { key: "result", head: "Result", class: "nw", cell: (incident) => <Result incident={incident} /> },
           { key: "check", head: "Check", cell: (incident) => <span class="name">{title(incident)}</span> },
-          { key: "node", head: "Node", class: "nw", cell: (incident) => <a href={`/clusters/${incident.cluster_id}/nodes/${incident.node_id}`}>{incident.node_name}</a> },
-          { key: "why", head: "What was found", class: "t2 why", cell: (incident) => incident.summary },
+          { key: "node", head: "Node", class: "nw", cell: (incident) => (incident.node_id ? <a href={`/clusters/${incident.cluster_id}/nodes/${incident.node_id}`}>{incident.node_name}</a> : "many nodes") },
+          { key: "why", head: "What was found", class: "t2 why", cell: (incident) => (incident.mode === "shadow" ? `In shadow: ${incident.summary}` : incident.summary) },
           { key: "first", head: "Began", number: true, class: "nw", cell: (incident) => <Time iso={incident.first_at} form="moment" /> },
           { key: "lasted", head: "Lasted", number: true, class: "nw", cell: lasted },
           { key: "count", head: "Times", number: true, cell: (incident) => count(incident.count) },
@@ -124,7 +127,7 @@ function IncidentTable({ rows, titles }: { rows: Incident[]; titles: Map<string,
             <a class="r" href={href(incident)}>
               <Mark kind={incident.closed_at ? "healthy" : resultOf(incident) === "failed" ? "unhealthy" : "warning"} label={incident.closed_at ? "Over" : WORD[resultOf(incident)]} />
               <span>
-                <b>{incident.node_name}</b> {title(incident)}
+                <b>{incident.node_name ?? "many nodes"}</b> {title(incident)}
               </span>
               <span class="t3 s12">
                 <Time iso={incident.first_at} form="moment" />

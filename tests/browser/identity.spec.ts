@@ -49,6 +49,7 @@ test("the wizard asks what the provider needs, compares the issuer byte for byte
   await page.getByRole("button", { name: "Save and go on" }).click();
   await page.waitForURL(/step=claims$/);
   assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }).includes("s3cret")), false);
+  assert.equal(await page.getByLabel("Prefix of groups").inputValue(), "");
   await page.goBack();
   await says(page, "One is set. Leave this empty to keep it; it cannot be read back.");
   await stage.leave(page);

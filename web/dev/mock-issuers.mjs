@@ -59,7 +59,15 @@ export function issuers({ need, page, missing, Refusal }) {
       if (all.some((one) => one.name === body.name)) {
         throw new Refusal(409, "conflict", "There is an issuer of this name", "Choose another short name.");
       }
-      const one = take(make(10 + all.length, { keys: { fetched_at: null, expires_at: null, stale: false, count: 0, unusable: [], error: null } }), body);
+      for (const [key, value] of Object.entries(body)) {
+        if (value === null && key !== "groups_claim") {
+          throw invalid(`#/${key}`, "is not text");
+        }
+      }
+      if ("groups_claim" in body && "groups_path" in body) {
+        throw invalid("#/groups_path", "Give groups_claim or groups_path, not both.");
+      }
+      const one = take(make(10 + all.length, { keys: { fetched_at: null, expires_at: null, stale: false, count: 0, unusable: [], error: null } }), "groups_path" in body ? { groups_claim: null, ...body } : body);
       all.push(one);
       return one;
     }, 201],

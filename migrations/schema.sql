@@ -605,7 +605,9 @@ CREATE TABLE muster.command (
     ended_at timestamp with time zone,
     deadline_at timestamp with time zone NOT NULL,
     result text DEFAULT ''::text NOT NULL,
-    CONSTRAINT command_action_check CHECK ((action = ANY (ARRAY['reset_gpu'::text, 'reboot'::text]))),
+    executor text DEFAULT 'agent'::text NOT NULL,
+    CONSTRAINT command_action_check CHECK (((action = ANY (ARRAY['reset_gpu'::text, 'reboot'::text])) OR ((executor = 'machine'::text) AND (action = 'power_cycle'::text)))),
+    CONSTRAINT command_executor_check CHECK ((executor = ANY (ARRAY['agent'::text, 'machine'::text]))),
     CONSTRAINT command_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'sent'::text, 'accepted'::text, 'done'::text, 'refused'::text, 'failed'::text, 'withdrawn'::text, 'expired'::text])))
 );
 

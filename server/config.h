@@ -42,6 +42,7 @@ struct config {
     int64_t scheduler_period_ms; /* (5000) */
     int64_t settle_seconds;      /* what often ends by itself is proposed after so long (90) */
     int64_t boot_grace_seconds;  /* after a boot or a new driver some checks are no fault (600) */
+    int64_t machine_rest_ms;     /* (10000) */
     int64_t drain_wait_seconds;  /* between cordon and act: time to cancel (0) */
     int64_t command_within_seconds;     /* a command that is not taken within is withdrawn (120) */
     int64_t rate_credential_per_minute; /* requests; 0 = no limit (600) */

@@ -12,9 +12,10 @@
 struct follow;
 
 /* X(symbol, name, threads): with one hung destination a thread is held for its deadline. */
-#define OUTBOUND_TABLE(X)           \
-    X(OUTBOUND_ISSUER, "issuer", 4) \
-    X(OUTBOUND_LOGOUT, "logout", 1) /* what issuers tell is not held up by sign-ins */
+#define OUTBOUND_TABLE(X)                                                              \
+    X(OUTBOUND_ISSUER, "issuer", 4)                                                    \
+    X(OUTBOUND_LOGOUT, "logout", 1) /* what issuers tell is not held up by sign-ins */ \
+    X(OUTBOUND_MACHINE, "machine", 4)
 enum outbound_class {
 #define OUTBOUND_ENUM(sym, name, threads) sym,
     OUTBOUND_TABLE(OUTBOUND_ENUM)

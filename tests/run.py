@@ -197,6 +197,10 @@ def suite_schedulers():
     return pytest_suite(["tests/slurm", "tests/kubernetes"])
 
 
+def suite_machines():
+    return pytest_suite(["tests/machines"])
+
+
 def suite_browser():
     return node_suite("web", "test:browser")
 
@@ -317,7 +321,7 @@ def suite_tidy():
 
 # ---------------------------------------------------------------- two at a time
 # Suites that mostly wait: two lanes of them fill two cores. Each lane is a process of its own, whose output comes as a whole.
-LANES = [["api"], ["oidc", "identity", "schedulers", "agent", "browser"]]
+LANES = [["api"], ["oidc", "identity", "schedulers", "machines", "agent", "browser"]]
 
 
 def run_lanes(lanes):
@@ -376,6 +380,7 @@ SUITES = [
     ("e2e", suite_e2e, True, "script/server and a real kernel line to a finished repair"),
     ("browser", suite_browser, True, "the console in Debian's Chromium, with axe"),
     ("schedulers", suite_schedulers, True, "repairs on nodes of a real Slurm, and of a Kubernetes API server as recorded"),
+    ("machines", suite_machines, True, "power cycles by IPMI and Redfish"),
     ("crash", suite_crash, True, "kill -9 and immediate stops under load"),
     ("asan", suite_asan, False, "units, API and agent suites under AddressSanitizer and UBSan"),
     ("tsan", suite_tsan, False, "API suite under ThreadSanitizer"),

@@ -134,7 +134,7 @@ WITH cur AS MATERIALIZED (
 ), results AS (
   UPDATE command c SET state = r.state, result = r.detail, ended_at = CASE WHEN r.state = 'accepted' THEN c.ended_at ELSE now() END
     FROM res r WHERE c.org_id = $1 AND c.id = r.command_id AND c.node_id = $2::uuid
-     AND c.state NOT IN ('done', 'refused', 'failed') AND c.state <> r.state
+     AND c.executor = 'agent' AND c.state NOT IN ('done', 'refused', 'failed') AND c.state <> r.state
   RETURNING c.id
 ), told AS MATERIALIZED (
   SELECT 'node.updated' AS type, 'info' AS severity, cur.name || ': ' || string_agg(f.label || ' is now ' || f.now, ', ' ORDER BY f.label) || '.' AS summary,
@@ -178,7 +178,7 @@ WITH nd AS MATERIALIZED (
   SELECT c.id, c.repair_id, c.epoch_generation, c.epoch_n, c.action, c.args, c.boot_id, c.state
     FROM command c JOIN org o ON o.id = c.org_id LEFT JOIN repair r ON r.org_id = $1 AND r.id = c.repair_id
    WHERE c.org_id = $1 AND c.node_id = $2::uuid AND c.state IN ('ready', 'sent') AND c.deadline_at > now() AND {{repair_stop}} IS NULL
-     AND (NOT o.demo OR c.args -> 'simulated' = 'true'::jsonb)
+     AND c.executor = 'agent' AND (NOT o.demo OR c.args -> 'simulated' = 'true'::jsonb)
    ORDER BY c.epoch_generation, c.epoch_n LIMIT 4 FOR NO KEY UPDATE OF c
 ), sent AS (
   UPDATE command c SET state = 'sent', sent_at = now() FROM due WHERE c.org_id = $1 AND c.id = due.id AND due.state = 'ready'
@@ -199,7 +199,7 @@ SELECT d.id, d.epoch_generation, d.epoch_n, d.action, d.args::text AS args, d.bo
 -- name: agent_commands_waiting
 -- role: loop
 -- scope: global
-SELECT c.node_id FROM command c WHERE c.state IN ('ready', 'sent') AND c.deadline_at > now()
+SELECT c.node_id FROM command c WHERE c.state IN ('ready', 'sent') AND c.deadline_at > now() AND c.executor = 'agent'
 UNION SELECT d.node_id FROM command_key_due d LIMIT 100000;
 
 -- After a start with another report interval: silence is counted in intervals of the node.

@@ -92,12 +92,12 @@ WITH seen AS (
   SELECT i.status, i.body, i.fingerprint FROM idempotency i WHERE i.org_id = $1 AND i.key = $3
 ), cur AS MATERIALIZED (
   SELECT r.org_id, r.id, r.no, r.cluster_id, r.node_id, r.state, r.version, r.plan_hash, r.plan, r.action, r.boot_id, r.incident_ids,
-         r.cordoned, r.requested_by, r.first_approver, {{policy_wants_two}} AS wants_two
+         r.cordoned, r.requested_by, r.first_approver, r.executor, {{policy_wants_two}} AS wants_two
     FROM repair r WHERE r.org_id = $1 AND r.id = $2::uuid FOR UPDATE
 ), verdict AS MATERIALIZED (
   SELECT CASE WHEN r.state <> ALL ($8::text[]) THEN 'state' WHEN $13::text IS NULL THEN 'ok'
               WHEN r.plan_hash <> $13::text OR NOT {{repair_plan_holds}} THEN 'plan'
-              WHEN r.action <> ALL ($14::text[]) THEN 'executor' WHEN n.joined_at IS NULL THEN 'agent' WHEN {{repair_stop}} IS NOT NULL THEN 'stopped'
+              WHEN r.executor IS NULL OR (r.executor = 'agent' AND r.action <> ALL ($14::text[])) THEN 'executor' WHEN n.joined_at IS NULL THEN 'agent' WHEN {{repair_stop}} IS NOT NULL THEN 'stopped'
               WHEN NOT r.wants_two THEN 'ok' WHEN r.requested_by = $5::text THEN 'requester' WHEN r.first_approver IS NULL THEN 'first'
               WHEN r.first_approver = $5::text THEN 'same' ELSE 'ok' END AS word
     FROM cur r JOIN cluster c ON c.org_id = $1 AND c.id = r.cluster_id JOIN node n ON n.org_id = $1 AND n.id = r.node_id
@@ -234,7 +234,7 @@ WITH want AS MATERIALIZED (
      AND i.check_id IN (SELECT x.check_id FROM inc x)
    GROUP BY i.check_id
 )
-SELECT w.id AS node_id, w.cluster_id, w.name AS node_name, w.rack, w.leaf, w.state AS node_state, w.auto_repair, w.boot_id, w.silent,
+SELECT w.id AS node_id, w.cluster_id, w.name AS node_name, c.name AS cluster_name, o.name AS org_name, w.rack, w.leaf, w.state AS node_state, w.auto_repair, w.boot_id, w.silent,
        w.joined_at IS NOT NULL AS joined,
        c.healthy_delay_seconds, c.begin_within_seconds, c.rejoin_within_seconds, c.scheduler,
        coalesce(z.nodes, 0) AS nodes, coalesce(z.healthy, 0) AS healthy, coalesce(z.down, 0) AS down, coalesce(busy.running, 0) AS running,
@@ -258,7 +258,7 @@ SELECT w.id AS node_id, w.cluster_id, w.name AS node_name, w.rack, w.leaf, w.sta
        r.id AS open_id, r.no AS open_no, r.version AS open_version, r.state AS open_state, r.action AS open_action,
        r.requested_by AS open_requested_by, r.plan_hash AS open_plan_hash, r.executor AS open_executor,
        {{guard_facts}}
-  FROM want w JOIN cluster c ON c.org_id = $1 AND c.id = w.cluster_id
+  FROM want w JOIN cluster c ON c.org_id = $1 AND c.id = w.cluster_id JOIN org o ON o.id = $1
   LEFT JOIN inc ON inc.node_id = w.id LEFT JOIN size z ON z.cluster_id = w.cluster_id LEFT JOIN busy ON busy.cluster_id = w.cluster_id
   LEFT JOIN begun ON begun.cluster_id = w.cluster_id LEFT JOIN past ON past.check_id = inc.check_id LEFT JOIN node_scheduler ns ON ns.org_id = $1 AND ns.node_id = w.id
   LEFT JOIN repair r ON r.org_id = $1 AND r.node_id = w.id AND r.ended_at IS NULL

@@ -3,6 +3,7 @@
 -- Nodes whose proposal has to be made, refreshed or ended. $2 actions in the order of their weight $3 proposed state $4 states ended by a
 -- person's no $5 cooldown in seconds $6 actions after whose failure only a person is left $7 failed state $8 succeeded state
 -- $9 actions with an executor $10 checks that settle $11 seconds in which they do $12 checks with a grace $13 its seconds
+-- $14 actions of a controller $15 nodes that have one: "org/cluster/node"
 -- name: repair_due
 -- role: loop
 WITH bound AS MATERIALIZED (
@@ -46,7 +47,9 @@ SELECT r.node_id FROM waiting r JOIN cluster c ON c.org_id = $1 AND c.id = r.clu
  WHERE r.state = $3::text
    AND (NOT {{repair_plan_holds}} OR (r.plan -> 'jobs' IS DISTINCT FROM coalesce(ns.jobs, '[]') AND (r.plan ->> 'made_at')::timestamptz < now() - interval '60 seconds')
         OR (r.requested_by = 'muster' AND (b.held OR b.weight > array_position($2::text[], r.action)))
-        OR (r.executor IS NOT NULL) <> (r.action = ANY ($9::text[])))
+        OR (r.executor IS NOT NULL) <> (r.action = ANY ($9::text[])
+                                         OR (r.action = ANY ($14::text[]) AND EXISTS (SELECT FROM node m JOIN org o ON o.id = $1
+                                             WHERE m.org_id = $1 AND m.id = r.node_id AND o.name || '/' || c.name || '/' || m.name = ANY ($15::text[])))))
 LIMIT 256;
 
 -- Makes and refreshes proposals. $2 array of {node_id, id, action, incident_id, incident_ids, plan, plan_hash, boot_id, attempt, executor,
@@ -108,7 +111,8 @@ SELECT DISTINCT r.org_id FROM repair r WHERE r.ended_at IS NULL AND r.state = AN
 -- where no policy says it.
 -- name: repair_work
 -- role: loop
-SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cluster_id, n.name AS node_name, r.command_id, o.demo,
+SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cluster_id, n.name AS node_name, c.name AS cluster_name,
+       o.name AS org_name, r.command_id, o.demo,
        coalesce({{repair_stop}}, '') AS stopped,
        coalesce((SELECT CASE WHEN bool_or(o.state IN ('failed', 'unknown')) THEN 'failed' WHEN bool_or(o.ended_at IS NULL) THEN 'waits' END FROM repair o
                   WHERE o.org_id = $1 AND o.batch_id = r.batch_id AND o.wave < r.wave), '') AS earlier_waves,
@@ -236,10 +240,10 @@ WITH cur AS MATERIALIZED (
 )
 SELECT (SELECT u.version FROM upd u) AS version;
 
--- The act of the agent executor, at most once for a repair: the order and its number, bound to the boot the plan is about.
--- What must still be true is looked at once more right here. $2 repair $3 version $4 states it is possible in $5 id of the command
--- $6 seconds in which it must be taken $7 arguments
--- name: repair_act_agent
+-- The act, at most once for a repair: the order and its number, bound to the boot the plan is about. Whoever carries it out takes it from
+-- here. What must still be true is looked at once more. $2 repair $3 version $4 states it is possible in $5 id of the command
+-- $6 seconds in which it must be taken $7 arguments $8 executor
+-- name: repair_act
 -- role: loop
 WITH cur AS MATERIALIZED (
   SELECT r.id, r.no, r.cluster_id, r.node_id, r.action, r.incident_id, r.incident_ids, r.boot_id, r.requested_by, r.version, r.decided_by
@@ -256,9 +260,9 @@ WITH cur AS MATERIALIZED (
   UPDATE node n SET command_n = n.command_n + 1 FROM go WHERE n.org_id = $1 AND n.id = go.node_id AND n.removed_at IS NULL
   RETURNING n.id, n.name, n.command_n
 ), cmd AS (
-  INSERT INTO command AS k (org_id, id, node_id, repair_id, epoch_generation, epoch_n, action, args, boot_id, deadline_at)
+  INSERT INTO command AS k (org_id, id, node_id, repair_id, epoch_generation, epoch_n, action, args, boot_id, deadline_at, executor)
   SELECT $1, $5::uuid, cur.node_id, cur.id, s.restore_generation, nd.command_n, cur.action, $7::jsonb, cur.boot_id,
-         now() + make_interval(secs => $6::float8)
+         now() + make_interval(secs => $6::float8), $8::text
     FROM cur JOIN nd ON nd.id = cur.node_id CROSS JOIN installation s
   RETURNING k.id, k.epoch_generation, k.epoch_n
 ), upd AS (
@@ -266,14 +270,14 @@ WITH cur AS MATERIALIZED (
     FROM cmd, cur WHERE r.org_id = $1 AND r.id = cur.id
   RETURNING r.id, r.version
 ), step AS (
-  UPDATE repair_step s SET detail = 'Ordered the agent to ' || replace(cur.action, '_', ' ') || '; waiting for it to take the order.'
+  UPDATE repair_step s SET detail = 'Ordered the ' || CASE $8::text WHEN 'agent' THEN 'agent' ELSE 'machine' END || ' to ' || replace(cur.action, '_', ' ') || '; waiting for it to take the order.'
     FROM upd JOIN cur ON cur.id = upd.id WHERE s.org_id = $1 AND s.repair_id = upd.id AND s.ended_at IS NULL
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1, command_seq = h.command_seq + 1 FROM upd WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
   INSERT INTO event (org_id, seq, type, cluster_id, node_id, incident_id, repair_id, summary, data)
   SELECT $1, head.event_seq, 'repair.step', cur.cluster_id, cur.node_id, cur.incident_id, cur.id,
-         'Repair ' || cur.no || ': the agent of ' || nd.name || ' is ordered to ' || replace(cur.action, '_', ' '),
+         'Repair ' || cur.no || CASE $8::text WHEN 'agent' THEN ': the agent of ' ELSE ': the controller of ' END || nd.name || ' is ordered to ' || replace(cur.action, '_', ' '),
          jsonb_build_object('no', cur.no, 'action', cur.action, 'command_id', cmd.id, 'epoch', jsonb_build_array(cmd.epoch_generation, cmd.epoch_n))
     FROM head, cur, nd, cmd
 ), au AS (

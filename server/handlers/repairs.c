@@ -42,7 +42,7 @@ static enum err decide(struct request *rq, const struct decision *decision)
 {
     struct repair_list from = repair_event_from(decision->event);
     enum repair_state to = repair_event_to(decision->event);
-    struct action_list possible = action_list_of(executor_actions());
+    struct action_list possible = action_list_of(executor_actions("agent"));
     struct db_args args = {0};
 
     db_arg_uuid(&args, rq->arena, &rq->path_ids[0]);

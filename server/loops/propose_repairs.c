@@ -8,6 +8,7 @@
 #include "server/config.h"
 #include "server/health/traits.h"
 #include "server/repair/executors/executor.h"
+#include "server/repair/executors/targets.h"
 #include "server/repair/fsm.h"
 #include "server/repair/plan.h"
 #include "server/wake.h"
@@ -23,7 +24,8 @@ static enum err find_due(struct runner *runner, const struct uuid *org, const ch
     struct arena *arena = runner_arena(runner);
     struct action_list actions = action_list_of(ACTION_ALL);
     struct action_list last = action_list_last();
-    struct action_list possible = action_list_of(executor_actions());
+    struct action_list possible = action_list_of(executor_actions("agent"));
+    struct action_list of_machines = action_list_of(executor_actions("machine"));
     struct repair_list held = repair_states_with(REPAIR_HELD);
     CLEANUP(buf_free) struct buf text = {0};
     struct db_args args = {0};
@@ -41,6 +43,8 @@ static enum err find_due(struct runner *runner, const struct uuid *org, const ch
     db_arg_i64(&args, arena, config.settle_seconds);
     db_arg(&args, catalog_arrays()->grace);
     db_arg_i64(&args, arena, config.boot_grace_seconds);
+    db_arg(&args, of_machines.text);
+    db_arg(&args, machine_names());
     enum err err = runner_query(runner, SQL_REPAIR_DUE, org, &args, &rows);
     if (err != 0) {
         return err;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "server/config.h"
 #include "server/repair/executors/executor.h"
+#include "server/repair/executors/targets.h"
 #include "server/repair/fsm.h"
 #include "server/repair/policy.h"
 #include "server/repair/work.h"
@@ -111,7 +112,10 @@ static enum err look_at(struct runner *runner, const struct uuid *org, const str
     if (!repair_work_read(rows, row, &work)) {
         return 0; /* a newer replica's business */
     }
-    const struct executor *executor = executor_for(work.action);
+    work.has_machine =
+        machine_find(db_text(rows, row, db_rows_col(rows, "org_name")),
+                     db_text(rows, row, db_rows_col(rows, "cluster_name")), work.node_name) != NULL;
+    const struct executor *executor = executor_for(work.action, work.has_machine);
     repair_next_decide(runner_arena(runner), &work, executor, &settings, &next);
     switch (next.todo) {
     case TODO_ACT:

@@ -8,6 +8,7 @@
 #include "base/encode.h"
 #include "server/repair/admission.h"
 #include "server/repair/executors/executor.h"
+#include "server/repair/executors/targets.h"
 #include "server/repair/fsm.h"
 
 static void read_attempts(struct str text, int64_t attempts[ACTION_COUNT])
@@ -92,6 +93,8 @@ void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts 
     }
     f.has_boot = db_uuid(rows, row, db_rows_col(rows, "boot_id"), &f.boot_id);
     f.node_name = text_of(rows, row, "node_name");
+    f.has_machine = machine_find(text_of(rows, row, "org_name"), text_of(rows, row, "cluster_name"),
+                                 f.node_name) != NULL;
     f.rack = text_of(rows, row, "rack");
     f.leaf = text_of(rows, row, "leaf");
     f.healthy_now = str_eq_c(text_of(rows, row, "node_state"), "healthy");
@@ -184,7 +187,7 @@ static void write_what(struct enc *enc, const struct repair_facts *facts,
                        const struct repair_plan *plan)
 {
     const struct action_info *info = action_info(plan->action);
-    const struct executor *executor = executor_for(plan->action);
+    const struct executor *executor = executor_for(plan->action, facts->has_machine);
 
     enc_key(enc, "node");
     enc_obj(enc);
@@ -242,7 +245,7 @@ void repair_judge(const struct repair_facts *facts, const struct policy *policy,
     c.mode = !facts->has_main || asked ? POLICY_CONFIRM
                                        : policy_mode_for(policy, facts->check_id, facts->code);
     c.attempt = facts->attempts[action] + 1;
-    c.has_executor = executor_for(action) != NULL;
+    c.has_executor = executor_for(action, facts->has_machine) != NULL;
     admission_decide(policy, &c, ret_admission);
 }
 
@@ -304,7 +307,7 @@ void repair_plan_build(struct arena *arena, const struct repair_facts *facts,
 {
     CLEANUP(buf_free) struct buf text = {0};
     struct enc enc;
-    const struct executor *executor = executor_for(action);
+    const struct executor *executor = executor_for(action, facts->has_machine);
     struct repair_plan plan = {
         .action = action,
         .attempt = facts->attempts[action] + 1,

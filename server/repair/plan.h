@@ -21,6 +21,7 @@ struct repair_facts {
     struct uuid boot_id;
     bool has_boot;
     struct str node_name;
+    bool has_machine; /* its controller is in the executors file */
     struct str rack;
     struct str leaf;
     bool healthy_now;

@@ -218,11 +218,13 @@ static struct repair_next next_acting(struct arena *arena, const struct repair_w
         next.deadline_s = work->rejoin_within_s;
         return next;
     case WATCH_REFUSED:
-        return failed(arena, work, "The agent refused");
+        return failed(arena, work, arena_printf(arena, "%s refused", executor->who));
     case WATCH_FAILED:
-        return failed(arena, work, "The agent tried and failed");
+        return failed(arena, work, arena_printf(arena, "%s tried and failed", executor->who));
     case WATCH_NEVER_TAKEN:
-        next = step(REPAIR_ON_FAIL, "The agent did not take the order in time; it was withdrawn.");
+        next = step(REPAIR_ON_FAIL,
+                    arena_printf(arena, "%s did not take the order in time; it was withdrawn.",
+                                 executor->who));
         next.expire_command = str_eq_c(work->command_state, "ready");
         return next;
     case WATCH_LOST:
@@ -261,7 +263,8 @@ static struct repair_next next_rejoining(struct arena *arena, const struct repai
     }
     if (watch == WATCH_REFUSED || watch == WATCH_FAILED) {
         return failed(arena, work,
-                      watch == WATCH_REFUSED ? "The agent refused" : "The agent tried and failed");
+                      arena_printf(arena, "%s %s", executor->who,
+                                   watch == WATCH_REFUSED ? "refused" : "tried and failed"));
     }
     if (work->state == REPAIR_REJOINING && work->late) {
         return step(REPAIR_ON_LOST, work->rebooted

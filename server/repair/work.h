@@ -41,6 +41,8 @@ struct repair_work {
     struct str command_state;
     struct str command_result;
     bool command_late;
+    bool has_machine; /* the node's controller is in the executors file; set by the reader's caller
+                       */
     struct str scheduler; /* its kind; empty = none is configured for the cluster */
     bool drained;         /* it said, since this state began, that the node is closed and empty */
     bool overdue;         /* jobs outlived the policy's wait, which interrupts none */

@@ -67,6 +67,15 @@ Test(targets, a_mistake_is_named_with_its_place)
         {"{\"schedulers\":[{\"org\":\"main\",\"cluster\":\"a\",\"kind\":\"slurm\",\"timeout_"
          "seconds\":0}]}",
          "timeout"},
+        {"{\"machines\":[{\"org\":\"main\",\"cluster\":\"a\",\"node\":\"n\",\"kind\":\"ipmi\","
+         "\"user\":\"u\"}]}",
+         "password_file"},
+        {"{\"machines\":[{\"org\":\"main\",\"cluster\":\"a\",\"node\":\"n\",\"kind\":\"ipmi\","
+         "\"user\":\"u\",\"password_file\":\"/p\"}]}",
+         "host"},
+        {"{\"machines\":[{\"org\":\"main\",\"cluster\":\"a\",\"node\":\"n\",\"kind\":\"redfish\","
+         "\"user\":\"u\",\"password_file\":\"/p\",\"url\":\"http://bmc\"}]}",
+         "https"},
     };
 
     for (size_t i = 0; i < COUNTOF(bad); i++) {

@@ -3,9 +3,6 @@
 
 #include "base/buf.h"
 #include "base/encode.h"
-#include "base/log.h"
-#include "server/config.h"
-#include "server/repair/fsm.h"
 #include "server/repair/work.h"
 
 static const char *agent_plan(enum repair_action action)
@@ -60,67 +57,19 @@ static enum err write_args(struct db_conn *conn, struct arena *arena, const stru
 static enum act_result agent_act(struct db_conn *conn, struct arena *arena, const struct uuid *org,
                                  const struct repair_work *work)
 {
-    struct db_args args = {0};
-    struct db_rows *rows = NULL;
-    struct uuid command = uuid_v7();
-    struct repair_list acting = {0};
     const char *command_args = NULL;
 
-    if (write_args(conn, arena, org, work, &command_args) != 0) {
-        return ACT_BUSY;
-    }
-    acting = repair_event_from(REPAIR_ON_ACTED);
-    db_arg_uuid(&args, arena, &work->id);
-    db_arg_i64(&args, arena, work->version);
-    db_arg(&args, acting.text);
-    db_arg_uuid(&args, arena, &command);
-    db_arg_i64(&args, arena, config.command_within_seconds);
-    db_arg(&args, command_args);
-    enum err err = db_exec(conn, SQL_REPAIR_ACT_AGENT, org, &args, &rows);
-    if (err != 0) {
-        log_warning("repair %lld: the order was not stored: %s", (long long)work->no,
-                    db_conn_error(conn));
-        return ACT_UNKNOWN;
-    }
-    bool acted = !db_is_null(rows, 0, db_rows_col(rows, "version"));
-    bool mine = db_bool(rows, 0, db_rows_col(rows, "mine"));
-    db_rows_free(rows);
-    if (acted) {
-        return ACT_ACCEPTED;
-    }
-    return mine ? ACT_REFUSED : ACT_BUSY;
-}
-
-static enum watch_result agent_watch(const struct repair_work *work)
-{
-    struct str state = work->command_state;
-
-    if (str_eq_c(state, "refused")) {
-        return WATCH_REFUSED;
-    }
-    if (str_eq_c(state, "failed")) {
-        return WATCH_FAILED;
-    }
-    if (str_eq_c(state, "done") || (work->action == ACTION_REBOOT && work->rebooted)) {
-        return WATCH_DONE;
-    }
-    if (str_eq_c(state, "accepted")) {
-        return WATCH_ACCEPTED;
-    }
-    if (str_eq_c(state, "expired") || str_eq_c(state, "withdrawn")) {
-        return WATCH_NEVER_TAKEN;
-    }
-    if (!work->command_late) {
-        return WATCH_WAITING;
-    }
-    return str_eq_c(state, "ready") ? WATCH_NEVER_TAKEN : WATCH_LOST;
+    return write_args(conn, arena, org, work, &command_args) != 0
+               ? ACT_BUSY
+               : executor_order(conn, arena, org, work, command_args);
 }
 
 const struct executor executor_agent = {
     .name = "agent",
+    .who = "The agent",
     .actions = 1u << ACTION_RESET_GPU | 1u << ACTION_REBOOT,
     .plan = agent_plan,
     .probe = agent_probe,
     .act = agent_act,
-    .watch = agent_watch,
+    .watch = executor_watch_order,
 };

@@ -1,26 +1,91 @@
-/* The table of executors. */
+/* The table of executors, and the order that both of them leave in the database. */
 #include "server/repair/executors/executor.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "server/config.h"
+#include "server/repair/fsm.h"
+#include "server/repair/work.h"
 
 static const struct executor *const executors[] = {
     &executor_agent,
+    &executor_machine,
 };
 
-const struct executor *executor_for(enum repair_action action)
+const struct executor *executor_for(enum repair_action action, bool has_machine)
 {
     for (size_t i = 0; i < COUNTOF(executors); i++) {
-        if ((executors[i]->actions & (1u << action)) != 0) {
+        if ((executors[i]->actions & (1u << action)) != 0 &&
+            (executors[i] != &executor_machine || has_machine)) {
             return executors[i];
         }
     }
     return NULL;
 }
 
-unsigned executor_actions(void)
+unsigned executor_actions(const char *name)
 {
-    unsigned mask = 0;
-
     for (size_t i = 0; i < COUNTOF(executors); i++) {
-        mask |= executors[i]->actions;
+        if (strcmp(executors[i]->name, name) == 0) {
+            return executors[i]->actions;
+        }
     }
-    return mask;
+    return 0;
+}
+
+enum act_result executor_order(struct db_conn *conn, struct arena *arena, const struct uuid *org,
+                               const struct repair_work *work, const char *order_args)
+{
+    const struct executor *executor = executor_for(work->action, work->has_machine);
+    struct repair_list acting = repair_event_from(REPAIR_ON_ACTED);
+    struct db_args args = {0};
+    struct db_rows *rows = NULL;
+    struct uuid command = uuid_v7();
+
+    db_arg_uuid(&args, arena, &work->id);
+    db_arg_i64(&args, arena, work->version);
+    db_arg(&args, acting.text);
+    db_arg_uuid(&args, arena, &command);
+    db_arg_i64(&args, arena, config.command_within_seconds);
+    db_arg(&args, order_args);
+    db_arg(&args, executor == NULL ? NULL : executor->name);
+    enum err err = db_exec(conn, SQL_REPAIR_ACT, org, &args, &rows);
+    if (err != 0) {
+        log_warning("repair %lld: the order was not stored: %s", (long long)work->no,
+                    db_conn_error(conn));
+        return ACT_UNKNOWN;
+    }
+    bool acted = !db_is_null(rows, 0, db_rows_col(rows, "version"));
+    bool mine = db_bool(rows, 0, db_rows_col(rows, "mine"));
+    db_rows_free(rows);
+    if (acted) {
+        return ACT_ACCEPTED;
+    }
+    return mine ? ACT_REFUSED : ACT_BUSY;
+}
+
+enum watch_result executor_watch_order(const struct repair_work *work)
+{
+    struct str state = work->command_state;
+
+    if (str_eq_c(state, "refused")) {
+        return WATCH_REFUSED;
+    }
+    if (str_eq_c(state, "failed")) {
+        return WATCH_FAILED;
+    }
+    if (str_eq_c(state, "done") || (work->action != ACTION_RESET_GPU && work->rebooted)) {
+        return WATCH_DONE;
+    }
+    if (str_eq_c(state, "accepted")) {
+        return WATCH_ACCEPTED;
+    }
+    if (str_eq_c(state, "expired") || str_eq_c(state, "withdrawn")) {
+        return WATCH_NEVER_TAKEN;
+    }
+    if (!work->command_late) {
+        return WATCH_WAITING;
+    }
+    return str_eq_c(state, "ready") ? WATCH_NEVER_TAKEN : WATCH_LOST;
 }

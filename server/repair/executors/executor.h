@@ -33,6 +33,7 @@ enum watch_result {
 
 struct executor {
     const char *name;
+    const char *who;  /* in sentences: "The agent" */
     unsigned actions; /* bits 1 << enum repair_action */
     /* How it does it, one sentence for the plan. */
     const char *(*plan)(enum repair_action action);
@@ -46,11 +47,19 @@ struct executor {
     enum watch_result (*watch)(const struct repair_work *work);
 };
 
-/* NULL when nothing here can do it. */
-const struct executor *executor_for(enum repair_action action);
-/* Bits of the actions that some executor can do. */
-unsigned executor_actions(void);
+/* NULL when nothing here can do it. has_machine: the node's controller is in the executors file. */
+const struct executor *executor_for(enum repair_action action, bool has_machine);
+/* Bits of the actions that the executor of this name can do; 0 when there is none. */
+unsigned executor_actions(const char *name);
 
-extern const struct executor executor_agent;
+/* The act of both: the order is stored for whoever carries it out, with the fact that it was given.
+ * args: JSON. */
+enum act_result executor_order(struct db_conn *conn, struct arena *arena, const struct uuid *org,
+                               const struct repair_work *work, const char *args);
+/* What became of a stored order. Pure. */
+enum watch_result executor_watch_order(const struct repair_work *work);
+
+extern const struct executor executor_agent;   /* signed commands that the node fetches */
+extern const struct executor executor_machine; /* the node's controller (BMC): power */
 
 #endif

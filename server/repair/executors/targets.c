@@ -8,10 +8,17 @@
 #include "base/buf.h"
 #include "base/decode.h"
 #include "base/file.h"
+#include "server/repair/executors/machine.h"
 #include "server/repair/executors/scheduler.h"
 
 struct file_in {
     struct str schedulers;
+    struct str machines;
+};
+
+struct machine_in {
+    struct machine machine;
+    struct str kind;
 };
 
 struct scheduler_in {
@@ -26,6 +33,24 @@ struct scheduler_in {
 /* clang-format off */
 static const struct field file_fields[] = {
     {"schedulers", FIELD_JSON, AT(file_in, schedulers), .max = (int64_t)TARGETS_FILE_MAX},
+    {"machines", FIELD_JSON, AT(file_in, machines), .max = (int64_t)TARGETS_FILE_MAX},
+    {NULL},
+};
+static const char *const machine_kinds[] = {"ipmi", "redfish", NULL};
+static const struct field machine_fields[] = {
+    {"org", FIELD_NAME, AT(machine_in, machine.org), .flags = FIELD_REQUIRED},
+    {"cluster", FIELD_NAME, AT(machine_in, machine.cluster), .flags = FIELD_REQUIRED},
+    {"node", FIELD_HOST, AT(machine_in, machine.node), .flags = FIELD_REQUIRED},
+    {"kind", FIELD_ENUM, AT(machine_in, kind), .flags = FIELD_REQUIRED, .names = machine_kinds},
+    {"user", FIELD_STR, AT(machine_in, machine.user), .flags = FIELD_REQUIRED, .min = 1},
+    {"password_file", FIELD_STR, AT(machine_in, machine.password_file), .flags = FIELD_REQUIRED, .min = 1, .max = TEXT_MAX},
+    {"host", FIELD_HOST, AT(machine_in, machine.host)},
+    {"port", FIELD_I64, AT(machine_in, machine.port), .min = 1, .max = 65535},
+    {"cipher_suite", FIELD_I64, AT(machine_in, machine.cipher_suite), .min = 0, .max = 17},
+    {"url", FIELD_STR, AT(machine_in, machine.url), .max = TEXT_MAX},
+    {"system", FIELD_STR, AT(machine_in, machine.system)},
+    {"ca_file", FIELD_STR, AT(machine_in, machine.ca_file), .max = TEXT_MAX},
+    {"timeout_seconds", FIELD_I64, AT(machine_in, machine.timeout_s), .min = 1, .max = 60},
     {NULL},
 };
 static const char *const kinds[] = {"slurm", "kubernetes", NULL};
@@ -48,6 +73,9 @@ static const struct field scheduler_fields[] = {
 static struct arena *arena; /* of the process; written by targets_read only */
 static struct scheduler_target targets[TARGETS_MAX];
 static size_t count;
+static struct machine *machines; /* MACHINES_MAX; in the arena */
+static size_t machine_count;
+static const char *names = "{}";
 
 static bool refuse(char *error, size_t cap, const char *where, const struct decode_errors *errors,
                    const char *detail)
@@ -114,7 +142,48 @@ static bool read_scheduler(struct str text, size_t place, char *error, size_t ca
     return true;
 }
 
-static bool read_list(struct str text, char *error, size_t cap)
+static const char *machine_problem(const struct machine_in *in)
+{
+    const struct machine *m = &in->machine;
+
+    if (machine_find(m->org, m->cluster, m->node) != NULL) {
+        return "this node has a controller already";
+    }
+    if (str_eq_c(in->kind, "ipmi")) {
+        return !is_set(m->host) ? "host is required"
+               : is_set(m->url) || is_set(m->system)
+                   ? "an IPMI controller has no field url or system"
+                   : NULL;
+    }
+    if (is_set(m->host)) {
+        return "a Redfish controller has no field host";
+    }
+    return str_starts(m->url, STR("https://")) ? NULL : "url must be an https:// address";
+}
+
+static bool read_machine(struct str text, size_t place, char *error, size_t cap)
+{
+    struct decode_errors errors = {0};
+    struct machine_in in = {.machine = {.port = 623, .cipher_suite = 3, .timeout_s = 20}};
+    const char *detail = NULL;
+    char where[64];
+
+    (void)snprintf(where, sizeof where, "machines[%zu]", place);
+    if (decode_body(arena, text, machine_fields, &in, &errors, &detail) != 0) {
+        return refuse(error, cap, where, &errors, detail);
+    }
+    const char *problem = machine_problem(&in);
+    if (problem != NULL || machine_count == MACHINES_MAX) {
+        return refuse(error, cap, where, &errors, problem == NULL ? "there are too many" : problem);
+    }
+    in.machine.driver = machine_driver_of(in.kind);
+    machines[machine_count++] = in.machine;
+    return true;
+}
+
+typedef bool read_one(struct str text, size_t place, char *error, size_t cap);
+
+static bool read_list(struct str text, const char *name, read_one *read, char *error, size_t cap)
 {
     json_error_t at;
     json_t *list = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
@@ -123,11 +192,11 @@ static bool read_list(struct str text, char *error, size_t cap)
     bool ok = json_is_array(list);
 
     if (!ok) {
-        (void)snprintf(error, cap, "executors_file: schedulers must be a list");
+        (void)snprintf(error, cap, "executors_file: %s must be a list", name);
     }
     json_array_foreach (list, i, item) {
         char *one = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
-        ok = one != NULL && read_scheduler(str_of(one), i, error, cap);
+        ok = one != NULL && read(str_of(one), i, error, cap);
         free(one);
         if (!ok) {
             break;
@@ -135,6 +204,19 @@ static bool read_list(struct str text, char *error, size_t cap)
     }
     json_decref(list);
     return ok;
+}
+
+static void write_names(void)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+
+    buf_add_char(&text, '{');
+    for (size_t i = 0; i < machine_count; i++) {
+        buf_printf(&text, "%s%.*s/%.*s/%.*s", i == 0 ? "" : ",", STR_FMT(machines[i].org),
+                   STR_FMT(machines[i].cluster), STR_FMT(machines[i].node));
+    }
+    buf_add_char(&text, '}');
+    names = arena_strndup(arena, text.ptr, text.len);
 }
 
 bool targets_read(const char *path, char *error, size_t error_cap)
@@ -145,6 +227,8 @@ bool targets_read(const char *path, char *error, size_t error_cap)
     const char *detail = NULL;
 
     count = 0;
+    machine_count = 0;
+    names = "{}";
     if (path[0] == '\0') {
         return true;
     }
@@ -155,12 +239,36 @@ bool targets_read(const char *path, char *error, size_t error_cap)
         return false;
     }
     if (arena == NULL) {
-        arena = arena_new(8 * TARGETS_FILE_MAX);
+        arena = arena_new(16 * TARGETS_FILE_MAX);
+        machines = arena_zalloc(arena, MACHINES_MAX * sizeof *machines);
     }
     if (decode_body(arena, buf_str(&text), file_fields, &in, &errors, &detail) != 0) {
         return refuse(error, error_cap, path, &errors, detail);
     }
-    return in.schedulers.len == 0 || read_list(in.schedulers, error, error_cap);
+    bool ok = (in.schedulers.len == 0 ||
+               read_list(in.schedulers, "schedulers", read_scheduler, error, error_cap)) &&
+              (in.machines.len == 0 ||
+               read_list(in.machines, "machines", read_machine, error, error_cap));
+    if (ok) {
+        write_names();
+    }
+    return ok;
+}
+
+const struct machine *machine_find(struct str org, struct str cluster, struct str node)
+{
+    for (size_t i = 0; i < machine_count; i++) {
+        if (str_eq_nocase(machines[i].node, node) && str_eq(machines[i].cluster, cluster) &&
+            str_eq(machines[i].org, org)) {
+            return &machines[i];
+        }
+    }
+    return NULL;
+}
+
+const char *machine_names(void)
+{
+    return names;
 }
 
 size_t targets_count(void)

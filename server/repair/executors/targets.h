@@ -16,8 +16,27 @@
  */
 #define TARGETS_FILE_MAX ((size_t)1 << 20) /* bytes */
 #define TARGETS_MAX 64                     /* schedulers */
+#define MACHINES_MAX 16384
 
 struct scheduler;
+struct machine_driver;
+
+/* The controller (BMC) of one node. Fields of another kind are empty. */
+struct machine {
+    struct str org;
+    struct str cluster;
+    struct str node;
+    const struct machine_driver *driver;
+    struct str user;
+    struct str password_file; /* read at each use */
+    struct str host;          /* ipmi: a name or an address */
+    int64_t port;             /* ipmi; 623 */
+    int64_t cipher_suite;     /* ipmi: 0 to 17; 3 is what every controller has, 17 the newest */
+    struct str url;           /* redfish: https://host[:port] */
+    struct str system;        /* redfish: the id of the host system; empty = the only one */
+    struct str ca_file;       /* redfish */
+    int64_t timeout_s;        /* of one call; 1 to 60 */
+};
 
 /* The scheduler of one cluster. Fields of another kind are empty. */
 struct scheduler_target {
@@ -42,5 +61,10 @@ size_t targets_count(void);
 const struct scheduler_target *target_at(size_t index);
 /* NULL = no scheduler is configured for it. */
 const struct scheduler_target *target_find(struct str org, struct str cluster);
+
+/* NULL = the node's controller is not known. */
+const struct machine *machine_find(struct str org, struct str cluster, struct str node);
+/* All nodes that have one, "org/cluster/node", as PostgreSQL's text of an array. */
+const char *machine_names(void);
 
 #endif

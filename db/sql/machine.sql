@@ -1,0 +1,35 @@
+-- Orders to the controllers of nodes: found by a loop, claimed and carried out on a thread of the pool.
+
+-- Orders that nobody took yet, and those whose server was gone before it told how they ended.
+-- name: machine_orders
+-- role: loop
+SELECT c.id, c.state = 'sent' AS cut_off FROM command c
+ WHERE c.org_id = $1 AND c.executor = 'machine' AND c.ended_at IS NULL
+   AND ((c.state = 'ready' AND c.deadline_at > now()) OR (c.state = 'sent' AND c.deadline_at < now() AND c.result = ''))
+ ORDER BY c.created_at LIMIT 32;
+
+-- One server takes it. $2 order $3 seconds in which its end must be told $4 it was cut off.
+-- name: machine_claim
+WITH mine AS (
+  UPDATE command c SET state = 'sent', sent_at = coalesce(c.sent_at, now()), result = CASE WHEN $4::boolean THEN 'Looking at what it left.' ELSE '' END,
+         deadline_at = CASE WHEN $4::boolean THEN c.deadline_at ELSE now() + make_interval(secs => $3::float8) END
+    FROM repair r
+   WHERE c.org_id = $1 AND c.id = $2::uuid AND c.executor = 'machine' AND c.ended_at IS NULL AND r.org_id = $1 AND r.id = c.repair_id
+     AND ($4::boolean OR {{repair_stop}} IS NULL)
+     AND CASE WHEN $4::boolean THEN c.state = 'sent' AND c.deadline_at < now() AND c.result = '' ELSE c.state = 'ready' AND c.deadline_at > now() END
+  RETURNING c.node_id
+)
+SELECT o.name AS org, k.name AS cluster, n.name AS node, coalesce(n.host_serial, '') AS serial
+  FROM mine JOIN node n ON n.org_id = $1 AND n.id = mine.node_id JOIN cluster k ON k.org_id = $1 AND k.id = n.cluster_id JOIN org o ON o.id = $1;
+
+-- How it ended. $2 order $3 state, NULL = nobody can say: its time is over now $4 sentence.
+-- name: machine_told
+WITH upd AS (
+  UPDATE command c SET state = coalesce($3::text, c.state), result = $4, ended_at = CASE WHEN $3::text IN ('refused', 'failed') THEN now() END,
+         deadline_at = CASE WHEN $3::text IS NULL THEN now() ELSE c.deadline_at END
+   WHERE c.org_id = $1 AND c.id = $2::uuid AND c.executor = 'machine' AND c.state = 'sent'
+  RETURNING c.id, c.repair_id
+), step AS (
+  UPDATE repair_step s SET detail = s.detail || ' ' || $4 FROM upd WHERE s.org_id = $1 AND s.repair_id = upd.repair_id AND s.ended_at IS NULL
+)
+SELECT count(*) AS n FROM upd;

@@ -125,7 +125,7 @@ test("a service token is made by keyboard, shown once, rotated with an overlap, 
   await says(page, /the secret before this one works for (?:1 h|5\d min) more/);
   await page.getByRole("button", { name: "Revoke ci-deploy…" }).click();
   await page.getByRole("button", { name: "Revoke ci-deploy", exact: true }).click();
-  await page.getByText("ci-deploy").waitFor({ state: "detached" });
+  await page.getByText("ci-deploy").first().waitFor({ state: "detached" });
   const sent = (await stage.steer({})).log.filter((line) => !line.startsWith("GET"));
   assert.deepEqual(sent.map((line) => line.split(" ")[0]), ["POST", "POST", "POST", "DELETE"]);
   await stage.leave(page);
@@ -191,7 +191,7 @@ test("a role is given in one place and taken away; the last administrator stays"
   assert.deepEqual(await axe(page), []);
   await page.getByRole("button", { name: "Give Ada Byron the role" }).click();
   await page.getByRole("cell", { name: "Ada Byron", exact: true }).waitFor();
-  await page.getByText("The last administrator stays.").waitFor({ state: "detached" });
+  await page.getByText("The last administrator stays.").first().waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Take away the role operator from Johan Lindqvist…" }).click();
   await says(page, /keeps 1 other role: approver for only the cluster fra-h100-a/);
   await page.keyboard.press("Escape");
@@ -214,7 +214,7 @@ test("a group of a provider is given a role", async () => {
   await page.getByRole("button", { name: "Take away the role viewer from okta:oncall…" }).click();
   await says(page, "Who is in okta:oncall and has no other role is signed out of Halden AI.");
   await page.getByRole("button", { name: "Take the role from okta:oncall" }).click();
-  await page.getByRole("button", { name: /okta:oncall/ }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: /okta:oncall/ }).first().waitFor({ state: "detached" });
   await stage.leave(page);
 });
 

@@ -38,8 +38,9 @@ class Server:
             boot_id.parent.mkdir()
             subprocess.run([ROOT / "script" / "reboot-stand-in", boot_id], check=True)
         self.log = open(self.data / "script.log", "w")
+        # Whoever runs the tests in the background gave them an ignored SIGINT; a shell cannot trap what was ignored at its start.
         self.process = subprocess.Popen(
-            ["script/server", "--port", str(self.port), "--data", str(self.data), *options],
+            ["env", "--default-signal=INT", "script/server", "--port", str(self.port), "--data", str(self.data), *options],
             cwd=ROOT, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True)
 
     def output(self):

@@ -1,4 +1,5 @@
 /* What the filter bar of nodes understands, which part the server answers, and which is looked at here. */
+import type { Group } from "./heatmap";
 import { wanted, satisfies, type Filter, type Spec, type Term } from "../filter";
 import { withQuery } from "../api";
 import type { Grid, NodeState, NodeSummary } from "../types";
@@ -116,4 +117,27 @@ export function nodesPath(clusterId: string, filter: Filter, sort: Sort, limit: 
 export function serverKnowsAll(filter: Filter): boolean {
   const one = (key: string) => wanted(filter, key).length <= 1;
   return filter.terms.every((term) => !term.negated && ["state", "warning", "rack"].includes(term.key)) && one("rack") && one("warning");
+}
+
+/** The tiles of the grid by place; one group without a name where nothing is known of places. */
+export function groupsOf(facts: Facts[], by: string): Group[] {
+  if (by === "none") {
+    return [{ name: "", nodes: facts.map((_, i) => i) }];
+  }
+  const groups = new Map<string, number[]>();
+  facts.forEach((one, i) => {
+    const name = by === "leaf" ? one.leaf : one.rack;
+    const found = groups.get(name);
+    if (found) {
+      found.push(i);
+    } else {
+      groups.set(name, [i]);
+    }
+  });
+  if (groups.size === 1 && groups.has("")) {
+    return [{ name: "", nodes: facts.map((_, i) => i) }];
+  }
+  return [...groups.entries()]
+    .sort(([a], [b]) => (a === "" ? 1 : b === "" ? -1 : a.localeCompare(b, "en", { numeric: true })))
+    .map(([name, nodes]) => ({ name: name || (by === "leaf" ? "no leaf" : "no rack"), nodes }));
 }

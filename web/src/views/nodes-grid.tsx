@@ -16,7 +16,7 @@ import { Mark, markKind, STATE_WORD, STATES, type MarkKind } from "../ui/marks";
 import { FactList, type Fact } from "../ui/page";
 import { Loaded, Note, StaleLine } from "../ui/states";
 import { drawBand, drawTile, hit, layOut, lookKey, neighbour, readPalette, Tiles, type Group, type Layout, type Look, type Move, type Scene } from "./heatmap";
-import { gridFacts, holds, type Facts } from "./node-filter";
+import { gridFacts, groupsOf, holds, type Facts } from "./node-filter";
 import { learnIds, selection, toggle } from "./selection";
 
 const HOVER_MS = 150;
@@ -32,28 +32,6 @@ export interface GridProps {
 /** ids come without dashes, which saves a tenth of them */
 export function dashed(hex: string): string {
   return hex.length === 32 ? `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}` : hex;
-}
-
-function groupsOf(facts: Facts[], by: string): Group[] {
-  if (by === "none") {
-    return [{ name: "", nodes: facts.map((_, i) => i) }];
-  }
-  const groups = new Map<string, number[]>();
-  facts.forEach((one, i) => {
-    const name = by === "leaf" ? one.leaf : one.rack;
-    const found = groups.get(name);
-    if (found) {
-      found.push(i);
-    } else {
-      groups.set(name, [i]);
-    }
-  });
-  if (groups.size === 1 && groups.has("")) {
-    return [{ name: "", nodes: facts.map((_, i) => i) }];
-  }
-  return [...groups.entries()]
-    .sort(([a], [b]) => (a === "" ? 1 : b === "" ? -1 : a.localeCompare(b, "en", { numeric: true })))
-    .map(([name, nodes]) => ({ name: name || (by === "leaf" ? "no leaf" : "no rack"), nodes }));
 }
 
 const HOTTEST = 90;

@@ -217,7 +217,7 @@ SANITIZER_ENV = {
 
 
 # These walk SQL, or the same C once more for every kind of caller: under the sanitizers they would cost minutes and show nothing new.
-NOT_SANITIZED = ["bola", "detection", "folding", "repair_storm", "migrations", "statements", "catalogue", "org_isolation", "bearer",
+NOT_SANITIZED = ["authz", "bola", "detection", "folding", "repair_storm", "migrations", "statements", "catalogue", "org_isolation", "bearer",
                  "check_overrides", "serials"]
 
 

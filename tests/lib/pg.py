@@ -36,6 +36,12 @@ SETTINGS = {
 }
 
 
+
+def clean_environment():
+    """Without what whoever runs the tests set for them: musterd refuses a key that it does not know."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("MUSTER_")}
+
+
 class PostgresError(Exception):
     """PostgreSQL or one of its tools refused; the text has its output."""
 
@@ -270,7 +276,7 @@ class PrivatePostgres:
             shutil.rmtree(maker.folder, ignore_errors=True)
 
     def _run_migrate(self, maker):
-        done = subprocess.run(self.migrate, cwd=ROOT, env={**os.environ, **maker.env()}, capture_output=True,
+        done = subprocess.run(self.migrate, cwd=ROOT, env={**clean_environment(), **maker.env()}, capture_output=True,
                               text=True, check=False)
         if done.returncode:
             raise PostgresError(f"{self.migrate}: {done.stdout[-2000:]}{done.stderr[-2000:]}")

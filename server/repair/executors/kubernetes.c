@@ -291,15 +291,7 @@ static void add_job(struct arena *arena, struct scheduler_node *node, const json
     int64_t started_us = 0;
     struct str started = str_of(json_string_value(down(pod, "status", "startTime")));
 
-    if ((node->job_count & (node->job_count - 1)) == 0) {
-        size_t cap = node->job_count == 0 ? 1 : node->job_count * 2;
-        struct scheduler_job *more = arena_alloc(arena, cap * sizeof *more);
-        if (node->job_count > 0) {
-            memcpy(more, node->jobs, node->job_count * sizeof *more);
-        }
-        node->jobs = more;
-    }
-    node->jobs[node->job_count++] = (struct scheduler_job){
+    const struct scheduler_job job = {
         .id = str_of(arena_printf(arena, "%.*s/%.*s", STR_FMT(space), STR_FMT(name))),
         .uid = copy(arena, down(pod, "metadata", "uid")),
         .user = space,
@@ -310,6 +302,7 @@ static void add_job(struct arena *arena, struct scheduler_node *node, const json
         .ending = json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp") != NULL,
         .blocked = str_of(blocked_by(pod)),
     };
+    scheduler_job_add(arena, node, &job);
     node->state = strcmp(node->state, "idle") == 0 ? "allocated" : node->state;
 }
 

@@ -32,6 +32,21 @@ static int compare_nodes(const void *a, const void *b)
     return compare_text(x->name, y->name);
 }
 
+void scheduler_job_add(struct arena *arena, struct scheduler_node *node,
+                       const struct scheduler_job *job)
+{
+    /* Grown by doubling: a node has few jobs. */
+    if ((node->job_count & (node->job_count - 1)) == 0) {
+        size_t cap = node->job_count == 0 ? 1 : node->job_count * 2;
+        struct scheduler_job *more = arena_alloc(arena, cap * sizeof *more);
+        if (node->job_count > 0) {
+            memcpy(more, node->jobs, node->job_count * sizeof *more);
+        }
+        node->jobs = more;
+    }
+    node->jobs[node->job_count++] = *job;
+}
+
 void scheduler_snapshot_sort(struct scheduler_snapshot *snapshot)
 {
     if (snapshot->count > 0) {

@@ -73,6 +73,9 @@ const struct scheduler *scheduler_of(struct str kind);
 /* Binary search by name; NULL when the scheduler does not know it. */
 const struct scheduler_node *scheduler_node_find(const struct scheduler_snapshot *snapshot,
                                                  struct str name);
+/* Appends a copy; what job points at must live as long as the arena. */
+void scheduler_job_add(struct arena *arena, struct scheduler_node *node,
+                       const struct scheduler_job *job);
 void scheduler_snapshot_sort(struct scheduler_snapshot *snapshot);
 
 extern const struct scheduler scheduler_slurm;

@@ -217,21 +217,6 @@ static bool is_on_nodes(const json_t *job)
     return false;
 }
 
-static void add_job(struct arena *arena, struct scheduler_node *node,
-                    const struct scheduler_job *job)
-{
-    /* Grown by doubling: a node has few jobs. */
-    if ((node->job_count & (node->job_count - 1)) == 0) {
-        size_t cap = node->job_count == 0 ? 1 : node->job_count * 2;
-        struct scheduler_job *more = arena_alloc(arena, cap * sizeof *more);
-        if (node->job_count > 0) {
-            memcpy(more, node->jobs, node->job_count * sizeof *more);
-        }
-        node->jobs = more;
-    }
-    node->jobs[node->job_count++] = *job;
-}
-
 /* Where it runs: a list of objects, whose name's key differs between releases. */
 static const json_t *places_of(const json_t *job)
 {
@@ -271,7 +256,7 @@ static bool read_job(struct arena *arena, const json_t *item, struct scheduler_s
             return false;
         }
         job.gpus = detail == NULL ? 0 : gpus_of(detail);
-        add_job(arena, &snapshot->nodes[node - snapshot->nodes], &job);
+        scheduler_job_add(arena, &snapshot->nodes[node - snapshot->nodes], &job);
     }
     return true;
 }

@@ -190,7 +190,7 @@ test("checks: the matrix says who fails now, and the filter is in the address", 
   const page = await stage.page(`${base}/checks`);
   const row = page.getByRole("row", { name: /^GPU off the bus/ });
   await row.waitFor();
-  await eventually(() => row.getByRole("img").getAttribute("aria-label"), (label) => /^GPU off the bus: failed .* to now$/.test(label ?? ""));
+  await eventually(() => row.getByRole("slider").getAttribute("aria-label"), (label) => /^GPU off the bus: failed .* to now$/.test(label ?? ""));
   await reads(row, /99\.\d+ %gpu-17-03/);
   await row.getByRole("button", { name: "GPU off the bus" }).click();
   await page.waitForURL(/q=check:gpu_lost/);
@@ -221,7 +221,7 @@ test("checks: only those with trouble, and incidents that are open", async () =>
 
 test("checks without a source are named once, not drawn as failures", async () => {
   const page = await stage.page(`/clusters/${LOCAL}/checks`);
-  await says(page, /13 checks without data in this time/);
+  await says(page, /14 checks without data in this time/);
   assert.equal(await page.getByRole("row", { name: /GPU off the bus/ }).count(), 0);
   await stage.leave(page);
 });

@@ -178,8 +178,39 @@ export function makeIncident(cluster, node, no, start, told) {
     note: "",
     state: over ? "closed" : "open",
     repair_id: null,
+    mode: "live",
+    root_id: null,
+    common_id: null,
+    members: [],
+    serial: "",
+    repeats: 1,
+    action_reason: "",
     version: 1,
   };
+}
+
+const memberOf = ({ id, no, node_id, node_name, check_id, code, device, severity, summary, count, state }) => ({ id, no, node_id, node_name, check_id, code, device, severity, summary, count, state });
+
+/** What stands for more than one line: a root with its echo, three nodes of one rack, a check in shadow. */
+function addStories(cluster, start) {
+  const at = (key) => cluster.nodes.find((node) => node.key === key);
+  const lost = cluster.incidents.find((one) => one.node_name === "gpu-17-03" && one.check_id === "gpu_lost" && one.state === "open");
+  if (!lost || !at("14-14")) {
+    return;
+  }
+  const echo = makeIncident(cluster, at("17-03"), 411, start, { check: "gpu_count", severity: "critical", action: "reboot", summary: "7 of 8 GPUs are there", minutes: 3.9, lines: [{ at: iso(start - 3.9 * MINUTE), source: "agent", text: "NVML counts 7 GPUs, 8 are expected", opened: true }], device: "", clears: "event" });
+  Object.assign(echo, { node_fault: false, root_id: lost.id, count: 3, state: "closed", closed_at: iso(start - 2 * MINUTE), last_at: iso(start - 2 * MINUTE), close_reason: "The agent reads that the condition is gone.", closed_by: "muster" });
+  Object.assign(lost, { members: [memberOf(echo)], serial: "16534230054405", repeats: 2 });
+  const brakes = ["14-12", "14-13", "14-14"].map((key, i) =>
+    makeIncident(cluster, at(key), 402 + i, start, { check: "gpu_power_brake", severity: "warning", summary: "GPU 0 is braked: the power of the rack is short", minutes: 22 - i / 10, lines: [{ at: iso(start - (22 - i / 10) * MINUTE), source: "agent", text: "clocks event reasons 0x80: hardware power brake slowdown", opened: true }], device: PCI[0], clears: "event" }),
+  );
+  const common = { ...makeIncident(cluster, at("14-12"), 401, start, { check: "common_cause", code: "rack r14", summary: "3 nodes of rack r14 failed within a minute", minutes: 22, lines: [], device: "", clears: "event" }), node_id: null, node_name: null, node_fault: false, count: 3 };
+  common.members = brakes.map(memberOf);
+  for (const one of brakes) {
+    one.common_id = common.id;
+  }
+  const shadow = { ...makeIncident(cluster, at("05-04"), 410, start, { check: "pcie_aer", severity: "warning", summary: "Corrected PCIe errors of GPU 3", minutes: 51, lines: [{ at: iso(start - 51 * MINUTE), source: "kernel", text: "pcieport 0000:5c:01.0: AER: Corrected error received: 0000:5d:00.0", opened: true }], device: PCI[3], clears: "quiet" }), mode: "shadow" };
+  cluster.incidents.push(echo, common, ...brakes, shadow);
 }
 
 const ACTIONS = {
@@ -364,6 +395,7 @@ function addFaults(cluster, start, numbers) {
       incident.repair_id = repair.id;
     }
   }
+  addStories(cluster, start);
   cluster.incidents.sort((a, b) => b.first_at.localeCompare(a.first_at));
   cluster.repairs.sort((a, b) => b.created_at.localeCompare(a.created_at));
 }
@@ -670,6 +702,7 @@ const CHECKS = [
   ["gpu_nvlink", "NVLink"],
   ["gpu_pcie", "PCIe link of a GPU"],
   ["gpu_thermal", "GPU thermal slowdown"],
+  ["gpu_power_brake", "GPU power brake"],
   ["pcie_aer", "PCIe errors"],
   ["nic_watchdog", "Network adapter"],
   ["ib_link", "InfiniBand link"],

@@ -24,6 +24,7 @@ const NodePage = lazy<ViewProps>("This node", async () => (await import("./views
 const ApprovalsPage = lazy<ViewProps>("Approvals", async () => (await import("./views/approvals")).ApprovalsPage);
 const RepairPage = lazy<ViewProps>("This repair", async () => (await import("./views/repair")).RepairPage);
 const EventsPage = lazy<ViewProps>("Events", async () => (await import("./views/events")).EventsPage);
+const IncidentPage = lazy<ViewProps>("This incident", async () => (await import("./views/incident")).IncidentPage);
 const NewClusterPage = lazy<ViewProps>("This form", async () => (await import("./views/new-cluster")).NewClusterPage);
 const AuditPage = lazy<ViewProps>("The audit log", async () => (await import("./views/audit")).AuditPage);
 const TokensPage = lazy<ViewProps>("Tokens", async () => (await import("./views/tokens")).TokensPage);
@@ -45,6 +46,7 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/repairs", ApprovalsPage],
   ["/repairs/:repair", RepairPage],
   ["/events", EventsPage],
+  ["/incidents/:incident", IncidentPage],
   ["/settings/audit", AuditPage],
   ["/settings/identity", IdentityPage],
   ["/settings/identity/new", NewIssuerPage],

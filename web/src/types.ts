@@ -317,7 +317,7 @@ export interface Incident {
   /** null: a cause that many nodes share */
   node_id: string | null;
   node_name: string | null;
-  mode?: "live" | "shadow";
+  mode: "live" | "shadow";
   device: string | null;
   check_id: string;
   code: string | number | null;
@@ -338,7 +338,33 @@ export interface Incident {
   note: string | null;
   state: "open" | "closed";
   repair_id: string | null;
+  /** the incident of the same node that this one follows from */
+  root_id: string | null;
+  /** the common cause that it belongs to: repairs that start by themselves are held */
+  common_id: string | null;
+  members: IncidentMember[];
+  /** of the part; "": not known */
+  serial: string;
+  /** such incidents of this part in 30 days, this one included */
+  repeats: number;
+  /** why another action than the check's holds; "": it does not */
+  action_reason: string;
   version: number;
+}
+
+/** What follows from an incident. */
+export interface IncidentMember {
+  id: string;
+  no: number;
+  node_id: string | null;
+  node_name: string | null;
+  check_id: string;
+  code: string;
+  device: string;
+  severity: Severity;
+  summary: string;
+  count: number;
+  state: "open" | "closed";
 }
 
 export interface Plan {

@@ -2,8 +2,8 @@
 import { useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { counted } from "../format";
-import { setQuery } from "../router";
-import { moment, now } from "../time";
+import { query, setQuery } from "../router";
+import { moment, now, parse } from "../time";
 import type { CheckMatrix, CheckRow } from "../types";
 import { Nothing, TimeAxis } from "../ui/page";
 import { Table, TableFrame } from "../ui/table";
@@ -28,7 +28,19 @@ export function CellKey() {
   );
 }
 
-/** All cells of one kind are one path: a row is five elements, not fifty. */
+const MOVES: Record<string, (at: number, n: number) => number> = {
+  ArrowRight: (at) => at + 1,
+  ArrowLeft: (at, n) => (at < 0 ? n - 1 : at - 1),
+  Home: () => 0,
+  End: (_, n) => n - 1,
+};
+
+/** What of one check happened in one cell stands in the address, so that it can be sent to somebody. */
+function openCell(row: CheckRow, times: Times, i: number): void {
+  setQuery({ q: `check:${row.check_id}`, cell: new Date(times.since + i * times.stepMs).toISOString().replace(".000", "") });
+}
+
+/** All cells of one kind are one path: a row is five elements, not fifty. Pressing one, or arrow keys and Enter, lists what happened there. */
 function Cells({ row, times }: { row: CheckRow; times: Times }) {
   const box = useRef<SVGSVGElement>(null);
   const at = useSignal<number | null>(null);
@@ -62,17 +74,45 @@ function Cells({ row, times }: { row: CheckRow; times: Times }) {
     return i >= 0 && i < n ? i : null;
   };
   const read = at.value === null ? null : (row.cells[at.value] ?? null);
+  const told = read === null || at.value === null ? null : `${moment(times.since + at.value * times.stepMs, now.value)} ${WORDS[read] ?? read}`;
+  const chosen = parse(query.value.get("cell"));
+  const chosenAt = chosen !== null && query.value.get("q") === `check:${row.check_id}` ? Math.round((chosen - times.since) / times.stepMs) : -1;
+  const onKey = (event: KeyboardEvent) => {
+    const move = MOVES[event.key];
+    if (move) {
+      event.preventDefault();
+      at.value = Math.max(0, Math.min(n - 1, move(at.value ?? -1, n)));
+    } else if ((event.key === "Enter" || event.key === " ") && at.value !== null) {
+      event.preventDefault();
+      openCell(row, times, at.value);
+    }
+  };
   return (
-    <div class="cellbox">
+    <div
+      class="cellbox"
+      role="slider"
+      tabIndex={0}
+      aria-label={rowWords(row, times)}
+      aria-valuemin={0}
+      aria-valuemax={n - 1}
+      aria-valuenow={at.value ?? 0}
+      aria-valuetext={told ?? "Arrow keys go from cell to cell, Enter lists what happened there"}
+      onKeyDown={onKey}
+      onBlur={() => (at.value = null)}
+    >
       <svg
         ref={box}
         viewBox={`0 0 ${WIDTH} 20`}
         preserveAspectRatio="none"
-        role="img"
-        aria-label={rowWords(row, times)}
+        aria-hidden="true"
         onPointerMove={(event) => (at.value = cellAt(event))}
         onPointerLeave={() => (at.value = null)}
-        onClick={() => setQuery({ q: `check:${row.check_id}` })}
+        onClick={(event) => {
+          const i = cellAt(event);
+          if (i !== null) {
+            openCell(row, times, i);
+          }
+        }}
       >
         <rect class="x-hit" width={WIDTH} height="20" />
         {stretches(row.cells, ".").map(([from, to]) => (
@@ -82,6 +122,7 @@ function Cells({ row, times }: { row: CheckRow; times: Times }) {
         <path class="x-warn" d={path("w")} />
         <path class="x-fail" d={path("f")} />
         <path class="x-glyph" d={glyphs()} />
+        {chosenAt >= 0 && chosenAt < n && <rect class="x-chosen" x={chosenAt * step} y="0.5" width={width} height="19" />}
       </svg>
       {read !== null && at.value !== null && (
         <span class="read" aria-hidden="true">
@@ -145,7 +186,7 @@ export function Matrix({ matrix, rows, clusterId }: { matrix: CheckMatrix; rows:
               <th scope="col">Check</th>
               <th scope="col" class="ax">
                 <span class="vh">Results over time</span>
-                <TimeAxis since={times.since} until={until} steps={6} />
+                <TimeAxis since={times.since} until={until} steps={6} live={until > now.value - matrix.bucket_seconds * 1000} />
               </th>
               <th scope="col" class="num">
                 Passed
@@ -163,7 +204,7 @@ export function Matrix({ matrix, rows, clusterId }: { matrix: CheckMatrix; rows:
               ...list.map((row) => (
                 <tr key={row.check_id}>
                   <th scope="row">
-                    <button type="button" class="linkish plain" onClick={() => setQuery({ q: `check:${row.check_id}` })}>
+                    <button type="button" class="linkish plain" onClick={() => setQuery({ q: `check:${row.check_id}`, cell: null })}>
                       {row.title}
                     </button>
                   </th>
@@ -183,7 +224,7 @@ export function Matrix({ matrix, rows, clusterId }: { matrix: CheckMatrix; rows:
       <ul class="mobile mxlist">
         {seen.map((row) => (
           <li key={row.check_id}>
-            <button type="button" class="linkish plain" onClick={() => setQuery({ q: `check:${row.check_id}` })}>
+            <button type="button" class="linkish plain" onClick={() => setQuery({ q: `check:${row.check_id}`, cell: null })}>
               {row.title}
             </button>
             <span class="t2 s12">{passed(row.passed_ratio)}</span>

@@ -5,10 +5,11 @@ import { readFilter, wanted, type Filter, type Spec } from "../filter";
 import { count, counted } from "../format";
 import { query, setQuery } from "../router";
 import { useQuery } from "../store";
-import { now, span } from "../time";
-import type { CheckMatrix, CheckRow, Incident } from "../types";
-import { Segmented, Select } from "../ui/controls";
+import { moment, now, parse, serverNow, span } from "../time";
+import type { CheckMatrix, CheckRow, Event, Incident, List } from "../types";
+import { Button, Segmented, Select } from "../ui/controls";
 import { FilterBar } from "../ui/filter-bar";
+import { Icon } from "../ui/icons";
 import { Mark } from "../ui/marks";
 import { Section, Time } from "../ui/page";
 import { Loaded } from "../ui/states";
@@ -16,7 +17,9 @@ import { Steady } from "../ui/steady";
 import { Table } from "../ui/table";
 import type { TabProps } from "./cluster";
 import { CellKey, CheckTable, Matrix } from "./check-matrix";
-import { End, lasted } from "./incident-words";
+import { Changes } from "./happened";
+import { incidentHref } from "./incident-parts";
+import { End, heldWords, incidentMark, isCommon, lasted, repeatWords, Result, resultOf, resultWords } from "./incident-words";
 import { usePaged } from "./paged";
 
 const MINUTE = 60_000;
@@ -30,7 +33,7 @@ const RANGES = [
 const SPEC: Spec = {
   check: { ops: [":"] },
   node: { ops: [":"] },
-  result: { ops: [":"], values: ["failed", "warning", "info"] },
+  result: { ops: [":"], values: ["failed", "warning", "info", "shadow"] },
   is: { ops: [":"], values: ["open", "closed"] },
 };
 
@@ -39,17 +42,65 @@ interface Span {
   until: string;
   buckets: number;
   bucketMs: number;
-  label: string;
+  /** until the present moment */
+  live: boolean;
+  /** "in the last 24 h" */
+  words: string;
 }
 
-/** Whole intervals, so that a cell keeps its place until the next one begins. */
+/** One cell that was pressed: what happened in it is listed. */
+function cellOf(view: Span): { since: string; until: string } | null {
+  const at = parse(query.value.get("cell"));
+  return at === null ? null : { since: stamp(at), until: stamp(at + view.bucketMs) };
+}
+
+/** Whole intervals, so that a cell keeps its place until the next one begins; until: an end in the past. */
 function useSpan(): Span {
   const range = RANGES.find((one) => one.value === query.value.get("range")) ?? RANGES[1];
-  const end = Math.ceil(now.value / range.bucketMs) * range.bucketMs;
-  return useMemo(() => {
-    const text = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
-    return { since: text(end - range.buckets * range.bucketMs), until: text(end), buckets: range.buckets, bucketMs: range.bucketMs, label: range.label };
-  }, [end, range]);
+  const fixed = parse(query.value.get("until"));
+  const end = Math.ceil((fixed ?? now.value) / range.bucketMs) * range.bucketMs;
+  return useMemo(
+    () => ({ since: stamp(end - range.buckets * range.bucketMs), until: stamp(end), buckets: range.buckets, bucketMs: range.bucketMs, live: fixed === null, words: fixed === null ? `in the last ${range.label}` : `in the ${range.label} until ${moment(end)}` }),
+    [end, range, fixed === null],
+  );
+}
+
+function stamp(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+function move(view: Span, by: number): void {
+  const until = (parse(view.until) ?? 0) + by * view.buckets * view.bucketMs;
+  setQuery({ until: until >= serverNow() ? null : stamp(until), cell: null });
+}
+
+/** The time that is looked at: how long, and until when; any past day can be asked for. */
+function RangeControls({ view }: { view: Span }) {
+  const end = parse(view.until) ?? 0;
+  const local = new Date(end - new Date(end).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  return (
+    <span class="row8 ranges">
+      <Button kind="quiet" icon label="Earlier" onClick={() => move(view, -0.5)}>
+        <Icon name="back" />
+      </Button>
+      <Button kind="quiet" icon label="Later" disabled={view.live ? "It ends now already." : null} showReason={false} onClick={() => move(view, 0.5)}>
+        <Icon name="forward" />
+      </Button>
+      <label class="sel date">
+        <span>Until</span>
+        <input
+          type="datetime-local"
+          value={local}
+          onChange={(event) => {
+            const at = Date.parse(event.currentTarget.value);
+            setQuery({ until: Number.isNaN(at) || at >= serverNow() ? null : stamp(at), cell: null });
+          }}
+        />
+      </label>
+      {!view.live && <Button onClick={() => setQuery({ until: null, cell: null })}>Now</Button>}
+      <Select label="Range" choices={RANGES.map(({ value, label }) => ({ value, label }))} value={query.value.get("range") ?? "24h"} onChange={(value) => setQuery({ range: value === "24h" ? null : value, cell: null })} />
+    </span>
+  );
 }
 
 function troubled(row: CheckRow): boolean {
@@ -63,10 +114,6 @@ function rowsOf(rows: CheckRow[], filter: Filter, trouble: boolean): CheckRow[] 
   return rows.filter((row) => (!trouble || troubled(row)) && (checks.length === 0 || checks.some((text) => has(row, text))) && (filter.text === "" || has(row, filter.text)));
 }
 
-function resultOf(incident: Incident): "failed" | "warning" | "info" {
-  return incident.node_fault || incident.severity === "critical" ? "failed" : incident.severity === "info" ? "info" : "warning";
-}
-
 function holds(incident: Incident, filter: Filter, titles: Map<string, string>): boolean {
   const checks = wanted(filter, "check");
   const title = titles.get(incident.check_id) ?? "";
@@ -76,28 +123,20 @@ function holds(incident: Incident, filter: Filter, titles: Map<string, string>):
   return (
     (checks.length === 0 || checks.some(has)) &&
     (filter.text === "" || has(filter.text)) &&
-    (results.length === 0 || results.includes(resultOf(incident))) &&
+    (results.length === 0 || results.includes(incident.mode === "shadow" ? "shadow" : resultOf(incident))) &&
     (nodes.length === 0 || nodes.some((name) => (incident.node_name ?? "many nodes").startsWith(name)))
   );
 }
 
-const WORD = { failed: "Failed", warning: "Warning", info: "Info" } as const;
-
-function Result({ incident }: { incident: Incident }) {
-  const result = resultOf(incident);
+/** What was found, and what makes it more than one line: what follows from it, what holds it, how often it came. */
+function Found({ incident }: { incident: Incident }) {
+  const more = [isCommon(incident) ? `${heldWords(incident)}${incident.closed_at ? " no more" : ""}` : incident.members.length > 0 ? `${counted(incident.members.length, "incident")} ${incident.members.length === 1 ? "follows" : "follow"} from it` : null, incident.common_id ? "part of a common cause" : null, repeatWords(incident)].filter(Boolean);
   return (
-    <span class="st">
-      <Mark kind={incident.closed_at ? "healthy" : result === "failed" ? "unhealthy" : "warning"} />
-      {incident.closed_at ? `${WORD[result]}, over` : WORD[result]}
-    </span>
+    <>
+      {incident.summary}
+      {more.length > 0 && <span class="sub">{more.join("; ")}</span>}
+    </>
   );
-}
-
-function href(incident: Incident): string {
-  if (!incident.node_id) {
-    return `/clusters/${incident.cluster_id}/nodes`;
-  }
-  return `/clusters/${incident.cluster_id}/nodes/${incident.node_id}?dialog=incident&incident=${incident.id}`;
 }
 
 function IncidentTable({ rows, titles }: { rows: Incident[]; titles: Map<string, string> }) {
@@ -113,19 +152,19 @@ function IncidentTable({ rows, titles }: { rows: Incident[]; titles: Map<string,
           { key: "result", head: "Result", class: "nw", cell: (incident) => <Result incident={incident} /> },
           { key: "check", head: "Check", cell: (incident) => <span class="name">{title(incident)}</span> },
           { key: "node", head: "Node", class: "nw", cell: (incident) => (incident.node_id ? <a href={`/clusters/${incident.cluster_id}/nodes/${incident.node_id}`}>{incident.node_name}</a> : "many nodes") },
-          { key: "why", head: "What was found", class: "t2 why", cell: (incident) => (incident.mode === "shadow" ? `In shadow: ${incident.summary}` : incident.summary) },
+          { key: "why", head: "What was found", class: "t2 why", cell: (incident) => <Found incident={incident} /> },
           { key: "first", head: "Began", number: true, class: "nw", cell: (incident) => <Time iso={incident.first_at} form="moment" /> },
           { key: "lasted", head: "Lasted", number: true, class: "nw", cell: lasted },
           { key: "count", head: "Times", number: true, cell: (incident) => count(incident.count) },
           { key: "end", head: "End", class: "t2 nw", cell: (incident) => <End incident={incident} /> },
-          { key: "no", head: "Incident", number: true, cell: (incident) => <a href={href(incident)}>{incident.no}</a> },
+          { key: "no", head: "Incident", number: true, cell: (incident) => <a href={incidentHref(incident.id)}>{incident.no}</a> },
         ]}
       />
       <ul class="mobile mlist">
         {rows.map((incident) => (
           <li key={incident.id}>
-            <a class="r" href={href(incident)}>
-              <Mark kind={incident.closed_at ? "healthy" : resultOf(incident) === "failed" ? "unhealthy" : "warning"} label={incident.closed_at ? "Over" : WORD[resultOf(incident)]} />
+            <a class="r" href={incidentHref(incident.id)}>
+              <Mark kind={incidentMark(incident)} label={resultWords(incident)} />
               <span>
                 <b>{incident.node_name ?? "many nodes"}</b> {title(incident)}
               </span>
@@ -133,7 +172,7 @@ function IncidentTable({ rows, titles }: { rows: Incident[]; titles: Map<string,
                 <Time iso={incident.first_at} form="moment" />
               </span>
               <span class="sub">
-                {incident.summary} · {incident.closed_at ? `lasted ${lasted(incident)}` : `open for ${lasted(incident)}`}
+                <Found incident={incident} /> · {incident.closed_at ? `lasted ${lasted(incident)}` : `open for ${lasted(incident)}`}
               </span>
             </a>
           </li>
@@ -144,11 +183,13 @@ function IncidentTable({ rows, titles }: { rows: Incident[]; titles: Map<string,
 }
 
 function Incidents({ clusterId, view, filter, titles }: { clusterId: string; view: Span; filter: Filter; titles: Map<string, string> }) {
+  const cell = cellOf(view);
   const exact = wanted(filter, "check").filter((id) => titles.has(id));
   const state = wanted(filter, "is");
   const path = withQuery("/incidents", {
     cluster_id: clusterId,
-    since: view.since,
+    since: cell?.since ?? view.since,
+    until: cell?.until ?? (view.live ? null : view.until),
     check_id: exact.length === wanted(filter, "check").length ? exact : [],
     state: state.length === 1 ? (state[0] ?? null) : null,
     limit: 50,
@@ -157,8 +198,26 @@ function Incidents({ clusterId, view, filter, titles }: { clusterId: string; vie
   const rows = paged.rows.filter((incident) => holds(incident, filter, titles));
   const open = rows.filter((incident) => incident.closed_at === null).length;
   const filtered = filter.terms.length > 0 || filter.text !== "";
+  const time = cell ? `between ${moment(parse(cell.since) ?? 0)} and ${moment(parse(cell.until) ?? 0)}` : view.words;
   return (
-    <Section title="Incidents" hint={rows.length > 0 ? `${counted(rows.length, "incident")}${paged.more ? " or more" : ""} in the last ${view.label}, ${count(open)} open` : `last ${view.label}`} end={<a href={withQuery(`/clusters/${clusterId}/events`, { since: view.since })}>All events</a>}>
+    <>
+    <Section
+      title="Incidents"
+      hint={
+        <>
+          {rows.length > 0 ? `${counted(rows.length, "incident")}${paged.more ? " or more" : ""} ${time}, ${count(open)} open` : time}
+          {cell && (
+            <>
+              {" "}
+              <button type="button" class="linkish" onClick={() => setQuery({ cell: null })}>
+                Show the whole time
+              </button>
+            </>
+          )}
+        </>
+      }
+      end={<a href={withQuery(`/clusters/${clusterId}/events`, { since: cell?.since ?? view.since, until: cell?.until ?? (view.live ? null : view.until) })}>All events of this time</a>}
+    >
       <Loaded query={paged.first} what="The incidents" stillWorks="The checks above do not depend on it.">
         {() =>
           rows.length > 0 ? (
@@ -166,17 +225,35 @@ function Incidents({ clusterId, view, filter, titles }: { clusterId: string; vie
           ) : filtered ? (
             <p class="t2">
               No {paged.more ? "loaded " : ""}incident matches.{" "}
-              <button type="button" class="linkish" onClick={() => setQuery({ q: null })}>
+              <button type="button" class="linkish" onClick={() => setQuery({ q: null, cell: null })}>
                 Clear the filter
               </button>
               {paged.rows.length > 0 ? ` to see all ${counted(paged.rows.length, "incident")}.` : "."}
             </p>
           ) : (
-            <p class="t3">No check failed in the last {view.label}.</p>
+            <p class="t3">No check failed {time}.</p>
           )
         }
       </Loaded>
       {paged.foot("incident")}
+    </Section>
+    {cell && rows.length > 0 && <CellEvents clusterId={clusterId} cell={cell} incidents={rows} />}
+    </>
+  );
+}
+
+/** The events of the incidents of one cell, in its time. */
+function CellEvents({ clusterId, cell, incidents }: { clusterId: string; cell: { since: string; until: string }; incidents: Incident[] }) {
+  const events = useQuery<List<Event>>(withQuery(`/clusters/${clusterId}/events`, { ...cell, limit: 200 }), { events: (_, event) => event.cluster_id === clusterId });
+  const ids = new Set(incidents.map((one) => one.id));
+  return (
+    <Section title="Events of these incidents" hint={`between ${moment(parse(cell.since) ?? 0)} and ${moment(parse(cell.until) ?? 0)}, newest first`}>
+      <Loaded query={events} what="The events" rows={3}>
+        {(list) => {
+          const mine = list.items.filter((event) => event.incident_id !== null && ids.has(event.incident_id));
+          return mine.length > 0 ? <Changes events={mine} rows={50} /> : <p class="t3">{list.next_cursor ? "Not among the newest 200 events of this time." : "They began before and were still open: nothing new was told of them in this time."}</p>;
+        }}
+      </Loaded>
     </Section>
   );
 }
@@ -203,7 +280,7 @@ export function ChecksTab({ clusterId }: TabProps) {
         placeholder="check:gpu_xid node:gpu-17 result:failed"
         source={source}
         filter={filter}
-        onChange={(q) => setQuery({ q })}
+        onChange={(q) => setQuery({ q, cell: null })}
         before={
           <Segmented
             label="Checks shown"
@@ -215,7 +292,7 @@ export function ChecksTab({ clusterId }: TabProps) {
             onChange={(value) => setQuery({ show: value === "trouble" ? value : null })}
           />
         }
-        after={<Select label="Last" choices={RANGES.map(({ value, label }) => ({ value, label }))} value={query.value.get("range") ?? "24h"} onChange={(value) => setQuery({ range: value === "24h" ? null : value })} />}
+        after={<RangeControls view={view} />}
       />
       <Section
         title={`Results by check, ${cellWords(view.bucketMs)}`}
@@ -231,7 +308,7 @@ export function ChecksTab({ clusterId }: TabProps) {
           {(data) => {
             const rows = rowsOf(data.rows, filter, trouble);
             if (rows.length === 0) {
-              return <p class="t3">{data.rows.length === 0 ? "No check is known yet." : trouble && source === "" ? `No check failed or warned in the last ${view.label}.` : "No check matches."}</p>;
+              return <p class="t3">{data.rows.length === 0 ? "No check is known yet." : trouble && source === "" ? `No check failed or warned ${view.words}.` : "No check matches."}</p>;
             }
             return table ? <CheckTable matrix={data} rows={rows} /> : <Matrix matrix={data} rows={rows} clusterId={clusterId} />;
           }}

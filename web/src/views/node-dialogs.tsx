@@ -5,9 +5,10 @@ import { refresh, useQuery, type Query } from "../store";
 import type { Incident, NodeDetail, NodeSummary, Repair } from "../types";
 import { Button, CheckBox, Field, Options, SelectField, type Option } from "../ui/controls";
 import { Dialog } from "../ui/dialog";
-import { FactList, Time } from "../ui/page";
+import { FactList } from "../ui/page";
 import { ConsequenceList, Evidence, type Consequence } from "../ui/records";
 import { ErrorNote, Skeleton } from "../ui/states";
+import { CloseForm, incidentFacts, incidentHref, IncidentNotes, Members } from "./incident-parts";
 import { closeDialog, dialogNow, lacks, openDialog } from "./repair-parts";
 import { VerbForm } from "./verb-form";
 
@@ -156,60 +157,6 @@ function ReportForm({ node, onClose }: Part) {
   );
 }
 
-function incidentFacts(incident: Incident) {
-  return (
-    <FactList
-      wide
-      facts={[
-        ["Check", <span class="mono">{incident.check_id}</span>],
-        incident.code ? ["Code", <span class="mono">{String(incident.code)}</span>] : null,
-        incident.device ? ["Device", <span class="mono">{incident.device}</span>] : null,
-        ["First seen", <Time iso={incident.first_at} form="moment" />],
-        ["Last seen", <Time iso={incident.last_at} form="moment" />],
-        ["Times", `${incident.count}`],
-        incident.closed_at ? ["Closed", <><Time iso={incident.closed_at} form="moment" />{incident.closed_by ? ` by ${incident.closed_by}` : ""}{incident.close_reason ? `: ${incident.close_reason}` : ""}</>] : ["Clears", incident.clear_rule],
-        incident.repair_id ? ["Repair", <a href={`/repairs/${incident.repair_id}`}>open it</a>] : null,
-        incident.note ? ["Note", incident.note] : null,
-      ]}
-    />
-  );
-}
-
-function CloseForm({ node, incident, onClose }: Part & { incident: Incident }) {
-  const reason = useSignal("");
-  const items: Consequence[] = [
-    incident.node_fault
-      ? { subject: "State", weight: "warn", fact: `${node.name} counts as healthy again, unless another fault is open` }
-      : { subject: "State", weight: "good", fact: "The node's state does not change" },
-    { subject: "Next time", weight: "good", fact: "The same fault opens a new incident when it is seen again" },
-  ];
-  return (
-    <VerbForm<Incident>
-      title={`Close incident ${incident.no} of ${node.name}`}
-      lead={incident.clears === "person" ? "Only a person can close it." : `It closes by itself: ${incident.clear_rule.charAt(0).toLowerCase()}${incident.clear_rule.slice(1)}`}
-      path={`/incidents/${incident.id}/close`}
-      body={() => ({ reason: reason.value.trim() })}
-      verb={`Close incident ${incident.no}`}
-      disabled={lacks("incident.write", "Closing") ?? (reason.value.trim() === "" ? "Say how you know that it is gone." : null)}
-      binds="It stands in the history as closed by you."
-      done={() => {
-        renew(node);
-        onClose();
-      }}
-      onClose={onClose}
-      fields={["reason"]}
-    >
-      {(error) => (
-        <>
-          <p class="t2">{incident.summary}</p>
-          <ConsequenceList label="What it touches" items={items} />
-          <Field label="Reason" name="reason" multiline required value={reason.value} onInput={(value) => (reason.value = value)} placeholder="Cable reseated, counters still for 20 min" error={error?.field("reason")} />
-        </>
-      )}
-    </VerbForm>
-  );
-}
-
 function IncidentDialog({ node, incident, onClose }: Part & { incident: Incident }) {
   return (
     <Dialog
@@ -217,6 +164,7 @@ function IncidentDialog({ node, incident, onClose }: Part & { incident: Incident
       lead={incident.state === "open" ? `Open on ${node.name}` : `Closed, on ${node.name}`}
       onClose={onClose}
       narrow
+      binds={<a href={incidentHref(incident.id)}>Open it as a page</a>}
       buttons={
         <>
           {incident.state === "open" && (
@@ -231,8 +179,10 @@ function IncidentDialog({ node, incident, onClose }: Part & { incident: Incident
       }
     >
       <div class="pad stack">
+        <IncidentNotes incident={incident} />
         {incident.evidence.length ? <Evidence lines={incident.evidence} label="Evidence lines" /> : <p class="t3">No line was kept.</p>}
-        {incidentFacts(incident)}
+        {incident.members.length > 0 && <Members incident={incident} />}
+        <FactList wide facts={incidentFacts(incident)} />
       </div>
     </Dialog>
   );
@@ -248,7 +198,7 @@ function WithIncident({ node, id, close, onClose }: Part & { id: string; close: 
       </Dialog>
     );
   }
-  return close ? <CloseForm node={node} incident={incident} onClose={onClose} /> : <IncidentDialog node={node} incident={incident} onClose={onClose} />;
+  return close ? <CloseForm incident={incident} onClose={onClose} /> : <IncidentDialog node={node} incident={incident} onClose={onClose} />;
 }
 
 /** The dialog that the address names, if it is one of a node. */

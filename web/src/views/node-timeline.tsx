@@ -93,10 +93,11 @@ function faultItems(incidents: Incident[]): LaneItem[] {
     const from = parse(one.first_at) ?? 0;
     const to = parse(one.closed_at);
     const bad = one.node_fault || one.severity === "critical";
-    const kind = bad ? "l-fault" : "l-warning";
-    const label = `${one.summary} ${words(from, to)}${one.count > 1 ? `, ${one.count} times` : ""}`;
+    const shadow = one.mode === "shadow";
+    const kind = shadow ? "l-pending" : bad ? "l-fault" : "l-warning";
+    const label = `${shadow ? "In shadow: " : ""}${one.summary} ${words(from, to)}${one.count > 1 ? `, ${one.count} times` : ""}`;
     const interval: LaneItem = { from, to, kind, label };
-    return one.node_fault ? [interval, { from, to: from, kind, label: `Incident ${one.no} began at ${moment(from, now.peek())}`, size: "tall" as const }] : [interval];
+    return one.node_fault && !shadow ? [interval, { from, to: from, kind, label: `Incident ${one.no} began at ${moment(from, now.peek())}`, size: "tall" as const }] : [interval];
   });
 }
 

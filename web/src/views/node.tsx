@@ -21,8 +21,9 @@ import { Loaded } from "../ui/states";
 import { Table } from "../ui/table";
 import { ClusterTabs } from "./cluster";
 import { Changes } from "./happened";
+import { incidentHref } from "./incident-parts";
 import { MissingPage } from "./missing";
-import { End, lasted } from "./incident-words";
+import { End, incidentMark, lasted, repeatWords } from "./incident-words";
 import { NodeDialogs } from "./node-dialogs";
 import { NodeGpus } from "./node-gpus";
 import { NodeTimeline } from "./node-timeline";
@@ -100,6 +101,7 @@ function asText(incident: Incident): string {
 
 function OneEvidence({ incident, several }: { incident: Incident; several: boolean }) {
   const name = `incident ${incident.no}, check ${incident.check_id}, ${counted(incident.evidence.length, "line")}`;
+  const again = repeatWords(incident);
   return (
     <div class={several ? "evgroup" : undefined}>
       {several && (
@@ -110,6 +112,14 @@ function OneEvidence({ incident, several }: { incident: Incident; several: boole
       {incident.evidence.length > 0 ? <Evidence lines={incident.evidence} label={`Evidence of ${name}`} /> : <p class="t3 s12">No line was kept.</p>}
       <div class="evfoot">
         <span>
+          {incident.mode === "shadow" && <b>In shadow: without effect. </b>}
+          {again && <b>{sentence(again)}. </b>}
+          {incident.members.length > 0 && `${counted(incident.members.length, "other incident")} ${incident.members.length === 1 ? "follows" : "follow"} from it. `}
+          {incident.common_id && (
+            <>
+              <a href={incidentHref(incident.common_id)}>Part of a cause that many nodes share</a>: automatic repair is held.{" "}
+            </>
+          )}
           {incident.clear_rule}{" "}
           {incident.count > 1 && (
             <>
@@ -123,6 +133,9 @@ function OneEvidence({ incident, several }: { incident: Incident; several: boole
             Copy as text
           </CopyButton>
         )}
+        <a class="btn sm quiet" href={incidentHref(incident.id)} aria-label={`Open incident ${incident.no}`}>
+          Open
+        </a>
         <Button small disabled={lacks("incident.write", "Closing")} showReason={false} label={`Close incident ${incident.no}…`} onClick={() => openDialog("close", { incident: incident.id })}>
           Close incident…
         </Button>
@@ -133,10 +146,10 @@ function OneEvidence({ incident, several }: { incident: Incident; several: boole
 
 const SHOWN = 3;
 
-/** Node faults first, then by weight: what matters most stands on top. */
+/** What has an effect first, then roots, node faults and weight: what matters most stands on top. */
 function NodeEvidence({ node }: { node: NodeDetail }) {
   const all = useSignal(false);
-  const open = [...node.incidents].sort((a, b) => Number(b.node_fault) - Number(a.node_fault) || Number(b.severity === "critical") - Number(a.severity === "critical") || a.no - b.no);
+  const open = [...node.incidents].sort((a, b) => Number(a.mode === "shadow") - Number(b.mode === "shadow") || Number(a.root_id !== null) - Number(b.root_id !== null) || Number(b.node_fault) - Number(a.node_fault) || Number(b.severity === "critical") - Number(a.severity === "critical") || a.no - b.no);
   const first = open[0];
   if (!first) {
     return null;
@@ -159,11 +172,11 @@ function NodeEvidence({ node }: { node: NodeDetail }) {
 function Recommendation({ node }: { node: NodeDetail }) {
   const id = node.repair?.id ?? null;
   const live = useQuery<Repair>(id ? `/repairs/${id}` : null, { events: (_, event) => event.repair_id === id });
-  const asks = node.incidents.find((one) => one.action && one.action !== "none" && one.node_fault);
+  const asks = node.incidents.find((one) => one.action && one.action !== "none" && one.node_fault && one.mode !== "shadow");
   if (!id) {
     return asks ? (
       <Section title={`The check asks for: ${action(asks.action ?? "")}`}>
-        <p class="t2">{asks.summary}. No repair is proposed now: one may have been rejected or have failed lately, or the node is silent.</p>
+        <p class="t2">{asks.summary}. {asks.common_id ? "Nothing is proposed while the cause that it shares with other nodes is open." : node.state === "paused" ? "Nothing is proposed in maintenance." : "No repair is proposed now: one may have been rejected or have failed lately, or the node is silent."}</p>
       </Section>
     ) : null;
   }
@@ -350,7 +363,7 @@ function Incidents({ node }: { node: NodeDetail }) {
                     head: "Incident",
                     cell: (incident) => (
                       <span class="st wrap">
-                        <Mark kind={incident.closed_at ? "healthy" : incident.node_fault || incident.severity === "critical" ? "unhealthy" : "warning"} label={incident.closed_at ? "Closed" : "Open"} />
+                        <Mark kind={incidentMark(incident)} label={incident.mode === "shadow" ? "In shadow" : incident.closed_at ? "Closed" : "Open"} />
                         <button type="button" class="linkish plain" onClick={() => open(incident)}>
                           {incident.summary}
                         </button>
@@ -367,7 +380,7 @@ function Incidents({ node }: { node: NodeDetail }) {
                 {paged.rows.map((incident) => (
                   <li key={incident.id}>
                     <button type="button" class="r" onClick={() => open(incident)}>
-                      <Mark kind={incident.closed_at ? "healthy" : incident.node_fault || incident.severity === "critical" ? "unhealthy" : "warning"} />
+                      <Mark kind={incidentMark(incident)} />
                       <b>{incident.summary}</b>
                       <span class="t3 s12">
                         <Time iso={incident.first_at} form="moment" />

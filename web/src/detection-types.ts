@@ -1,0 +1,91 @@
+/* The JSON of checks, their overrides and what follows a serial, as far as the console reads it. */
+import type { Incident, Severity } from "./types";
+
+export type CheckMode = "live" | "shadow" | "off";
+
+export interface CheckOverride {
+  id: string;
+  check_id: string;
+  cluster_id: string | null;
+  /** "": every type */
+  gpu_type: string;
+  mode: CheckMode | null;
+  severity: Severity | null;
+  action: string | null;
+  threshold: number | null;
+  reason: string;
+  created_by: string;
+  created_at: string;
+  updated_at: string;
+  version: number;
+}
+
+export interface Check {
+  check_id: string;
+  title: string;
+  source: string;
+  kind: "passive" | "active";
+  severity: Severity;
+  action: string;
+  node_fault: boolean;
+  clears: string;
+  clear_rule: string;
+  /** events from which on an incident counts */
+  threshold: number;
+  /** without an event for so long it clears; 0: another rule */
+  window_seconds: number;
+  family: string | null;
+  settles: boolean;
+  boot_grace: boolean;
+  settable: string[];
+  overrides: CheckOverride[];
+}
+
+export interface CheckCounts {
+  opened: number;
+  closed: number;
+  shadowed: number;
+  nodes_down: number;
+  proposed: number;
+}
+
+export interface OverrideEffect {
+  since: string;
+  until: string;
+  events: number;
+  incidents: number;
+  before: CheckCounts;
+  after: CheckCounts;
+}
+
+export type SerialIncident = Pick<
+  Incident,
+  "id" | "no" | "cluster_id" | "node_id" | "node_name" | "device" | "check_id" | "code" | "severity" | "action" | "node_fault" | "summary" | "count" | "first_at" | "last_at" | "closed_at" | "close_reason" | "state"
+>;
+
+export interface DeviceHistory {
+  type: string;
+  serial: string;
+  places: { device_id: string; node_id: string; node_name: string; cluster_id: string; pci: string; present: boolean; first_seen_at: string; last_seen_at: string }[];
+  incidents: SerialIncident[];
+}
+
+export interface MachineHistory {
+  /** "": not known; then only the node itself is shown */
+  host_serial: string;
+  nodes: { id: string; name: string; cluster_id: string; host_serial: string; created_at: string; joined_at: string | null; removed_at: string | null }[];
+  incidents: SerialIncident[];
+}
+
+export interface SerialFound {
+  kind: "device" | "node";
+  type: string;
+  serial: string;
+  id: string;
+  node_id: string;
+  node_name: string;
+  cluster_id: string;
+  present: boolean;
+  first_seen_at: string;
+  last_seen_at: string;
+}

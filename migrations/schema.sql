@@ -1493,6 +1493,79 @@ ALTER TABLE ONLY muster.state_anchor FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.state_anchor OWNER TO muster_owner;
 
+-- Name: webhook; Type: TABLE
+
+CREATE TABLE muster.webhook (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    url text NOT NULL,
+    ca_certificate text,
+    kinds text[] NOT NULL,
+    cluster_id uuid,
+    enabled boolean DEFAULT true NOT NULL,
+    secret bytea NOT NULL,
+    previous_secret bytea,
+    previous_until timestamp with time zone,
+    cursor_seq bigint NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    rest_until timestamp with time zone,
+    lease uuid,
+    leased_until timestamp with time zone,
+    delivered_at timestamp with time zone,
+    disabled_at timestamp with time zone,
+    disabled_reason text DEFAULT ''::text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT webhook_ca_certificate_check CHECK ((octet_length(ca_certificate) <= 16384)),
+    CONSTRAINT webhook_disabled_reason_check CHECK ((length(disabled_reason) <= 512)),
+    CONSTRAINT webhook_kinds_check CHECK (((cardinality(kinds) >= 1) AND (cardinality(kinds) <= 50))),
+    CONSTRAINT webhook_name_check CHECK (((length(name) >= 1) AND (length(name) <= 255))),
+    CONSTRAINT webhook_url_check CHECK (((octet_length(url) >= 9) AND (octet_length(url) <= 2048)))
+);
+
+ALTER TABLE ONLY muster.webhook FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.webhook OWNER TO muster_owner;
+
+-- Name: webhook_delivery; Type: TABLE
+
+CREATE TABLE muster.webhook_delivery (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    n bigint NOT NULL,
+    webhook_id uuid NOT NULL,
+    event_seq bigint,
+    kind text NOT NULL,
+    body text NOT NULL,
+    state text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    tries jsonb DEFAULT '[]'::jsonb NOT NULL,
+    next_at timestamp with time zone,
+    until_at timestamp with time zone NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT webhook_delivery_body_check CHECK ((octet_length(body) <= 32768)),
+    CONSTRAINT webhook_delivery_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'delivered'::text, 'failed'::text])))
+);
+
+ALTER TABLE ONLY muster.webhook_delivery FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.webhook_delivery OWNER TO muster_owner;
+
+-- Name: webhook_delivery_n_seq; Type: SEQUENCE
+
+ALTER TABLE muster.webhook_delivery ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME muster.webhook_delivery_n_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- Name: access_grant access_grant_pkey; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.access_grant
@@ -1788,6 +1861,21 @@ ALTER TABLE ONLY muster.sign_in_link
 ALTER TABLE ONLY muster.state_anchor
     ADD CONSTRAINT state_anchor_pkey PRIMARY KEY (org_id, cluster_id, at);
 
+-- Name: webhook_delivery webhook_delivery_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.webhook_delivery
+    ADD CONSTRAINT webhook_delivery_pkey PRIMARY KEY (org_id, id);
+
+-- Name: webhook webhook_org_id_name_key; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.webhook
+    ADD CONSTRAINT webhook_org_id_name_key UNIQUE (org_id, name);
+
+-- Name: webhook webhook_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.webhook
+    ADD CONSTRAINT webhook_pkey PRIMARY KEY (org_id, id);
+
 -- Name: access_grant_once; Type: INDEX
 
 CREATE UNIQUE INDEX access_grant_once ON muster.access_grant USING btree (org_id, person_id, role, COALESCE(project_id, cluster_id));
@@ -2031,6 +2119,22 @@ CREATE INDEX session_person ON muster.session USING btree (person_id);
 -- Name: session_token; Type: INDEX
 
 CREATE INDEX session_token ON muster.session USING btree (token_hash);
+
+-- Name: webhook_delivery_due; Type: INDEX
+
+CREATE INDEX webhook_delivery_due ON muster.webhook_delivery USING btree (org_id, webhook_id, n) WHERE (state = 'waiting'::text);
+
+-- Name: webhook_delivery_list; Type: INDEX
+
+CREATE INDEX webhook_delivery_list ON muster.webhook_delivery USING btree (org_id, webhook_id, n DESC);
+
+-- Name: webhook_delivery_old; Type: INDEX
+
+CREATE INDEX webhook_delivery_old ON muster.webhook_delivery USING btree (org_id, ended_at) WHERE (state <> 'waiting'::text);
+
+-- Name: webhook_delivery_once; Type: INDEX
+
+CREATE UNIQUE INDEX webhook_delivery_once ON muster.webhook_delivery USING btree (org_id, webhook_id, event_seq) WHERE (event_seq IS NOT NULL);
 
 -- Name: audit audit_chain; Type: TRIGGER
 
@@ -2349,6 +2453,21 @@ ALTER TABLE ONLY muster.sign_in_link
 ALTER TABLE ONLY muster.state_anchor
     ADD CONSTRAINT state_anchor_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id) ON DELETE CASCADE;
 
+-- Name: webhook_delivery webhook_delivery_org_id_webhook_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.webhook_delivery
+    ADD CONSTRAINT webhook_delivery_org_id_webhook_id_fkey FOREIGN KEY (org_id, webhook_id) REFERENCES muster.webhook(org_id, id) ON DELETE CASCADE;
+
+-- Name: webhook webhook_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.webhook
+    ADD CONSTRAINT webhook_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
+
+-- Name: webhook webhook_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.webhook
+    ADD CONSTRAINT webhook_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
 -- Name: access_grant; Type: ROW SECURITY
 
 ALTER TABLE muster.access_grant ENABLE ROW LEVEL SECURITY;
@@ -2444,6 +2563,10 @@ CREATE POLICY due ON muster.repair FOR SELECT TO muster_loop USING (true);
 -- Name: session due; Type: POLICY
 
 CREATE POLICY due ON muster.session FOR SELECT TO muster_loop USING (true);
+
+-- Name: webhook due; Type: POLICY
+
+CREATE POLICY due ON muster.webhook FOR SELECT TO muster_loop USING (true);
 
 -- Name: event; Type: ROW SECURITY
 
@@ -2736,6 +2859,14 @@ CREATE POLICY owner_all ON muster.session TO muster_owner USING (true) WITH CHEC
 -- Name: state_anchor owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.state_anchor TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: webhook owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.webhook TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: webhook_delivery owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.webhook_delivery TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: person_identity; Type: ROW SECURITY
 
@@ -3102,6 +3233,22 @@ CREATE POLICY tenant ON muster.session TO muster_app, muster_loop USING ((org_id
 -- Name: state_anchor tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.state_anchor TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: webhook tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.webhook TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: webhook_delivery tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.webhook_delivery TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: webhook; Type: ROW SECURITY
+
+ALTER TABLE muster.webhook ENABLE ROW LEVEL SECURITY;
+
+-- Name: webhook_delivery; Type: ROW SECURITY
+
+ALTER TABLE muster.webhook_delivery ENABLE ROW LEVEL SECURITY;
 
 -- Name: SCHEMA muster; Type: ACL; Schema: -; Owner: muster_owner
 
@@ -3536,3 +3683,13 @@ GRANT SELECT,DELETE ON TABLE muster.sign_in_link TO muster_loop;
 
 GRANT SELECT ON TABLE muster.state_anchor TO muster_app;
 GRANT SELECT,INSERT,DELETE ON TABLE muster.state_anchor TO muster_loop;
+
+-- Name: TABLE webhook; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.webhook TO muster_app;
+GRANT SELECT,UPDATE ON TABLE muster.webhook TO muster_loop;
+
+-- Name: TABLE webhook_delivery; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.webhook_delivery TO muster_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.webhook_delivery TO muster_loop;

@@ -1,4 +1,5 @@
-/* What the server sends to issuers: to public https addresses, or to what outbound_allow names. */
+/* What the server sends to issuers and webhooks: to public https addresses, or to what
+ * outbound_allow names. */
 #include "server/fetch.h"
 
 #include <stdio.h>
@@ -29,6 +30,7 @@ void fetch_send(const struct fetch *fetch, struct http_answer *ret_answer)
     bool allowed = fetch_is_allowed(fetch->url);
     const struct http_client_options options = {
         .ca_pem = fetch->ca_certificate,
+        .timeout_ms = fetch->timeout_ms,
         .public_addresses_only = !allowed,
         .allow_http = allowed,
     };

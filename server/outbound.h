@@ -15,7 +15,9 @@ struct follow;
 #define OUTBOUND_TABLE(X)                                                              \
     X(OUTBOUND_ISSUER, "issuer", 4)                                                    \
     X(OUTBOUND_LOGOUT, "logout", 1) /* what issuers tell is not held up by sign-ins */ \
-    X(OUTBOUND_MACHINE, "machine", 4)
+    X(OUTBOUND_MACHINE, "machine", 4)                                                  \
+    X(OUTBOUND_WEBHOOK, "webhook", 4)                                                  \
+    X(OUTBOUND_TRY, "try", 2) /* a person waits for it: not behind deliveries */
 enum outbound_class {
 #define OUTBOUND_ENUM(sym, name, threads) sym,
     OUTBOUND_TABLE(OUTBOUND_ENUM)

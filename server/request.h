@@ -29,6 +29,7 @@
     X(PERM_MEMBER_WRITE, "member.write")                           \
     X(PERM_ISSUER_READ, "issuer.read")                             \
     X(PERM_ISSUER_WRITE, "issuer.write")                           \
+    X(PERM_WEBHOOK_WRITE, "webhook.write")                         \
     X(PERM_PLATFORM, "platform") /* orgs themselves */             \
     X(PERM_AGENT, "agent")       /* a node's own credential */
 enum perm_bit {

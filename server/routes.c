@@ -5,6 +5,7 @@
 #include "server/fields_identity.h"
 #include "server/fields_policy.h"
 #include "server/fields_repair.h"
+#include "server/fields_webhooks.h"
 #include "server/handlers/agent.h"
 #include "server/handlers/audit.h"
 #include "server/handlers/check_overrides.h"
@@ -32,6 +33,7 @@
 #include "server/handlers/sign_out.h"
 #include "server/handlers/system.h"
 #include "server/handlers/tokens.h"
+#include "server/handlers/webhooks.h"
 #include "server/repair/policy.h"
 #include "server/request.h"
 
@@ -229,6 +231,27 @@ const struct route routes[] = {
      BODY(token_rotate_body, token_rotate_in), .handler = service_token_rotate, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_NO_STORE_BODY},
     {.method = "DELETE", .path = "/api/v1/tokens/{token}", .operation = "token_delete", .perm = PERM_TOKEN_WRITE, .success = 204, .sql = SQL_SERVICE_TOKEN_DELETE,
      .args = ARG_ACTOR, .flags = ROUTE_ORG | ROUTE_VERB},
+
+    /* webhooks */
+    {.method = "GET", .path = "/api/v1/webhooks", .operation = "webhook_list", .perm = PERM_WEBHOOK_WRITE, .success = 200, .sql = SQL_WEBHOOK_LIST,
+     .args = ARG_PAGE, .flags = ROUTE_ORG | ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/webhooks", .operation = "webhook_create", .perm = PERM_WEBHOOK_WRITE, .success = 201, .sql = -1,
+     BODY(webhook_create_body, webhook_in), .handler = webhook_create, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_NO_STORE_BODY},
+    {.method = "GET", .path = "/api/v1/webhooks/{webhook}", .operation = "webhook_get", .perm = PERM_WEBHOOK_WRITE, .success = 200, .sql = SQL_WEBHOOK_GET,
+     .flags = ROUTE_ORG},
+    {.method = "PATCH", .path = "/api/v1/webhooks/{webhook}", .operation = "webhook_update", .perm = PERM_WEBHOOK_WRITE, .success = 200, .sql = -1,
+     BODY(webhook_update_body, webhook_in), .handler = webhook_update, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_IF_MATCH},
+    {.method = "DELETE", .path = "/api/v1/webhooks/{webhook}", .operation = "webhook_delete", .perm = PERM_WEBHOOK_WRITE, .success = 204,
+     .sql = SQL_WEBHOOK_DELETE, .args = ARG_ACTOR, .flags = ROUTE_ORG | ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/webhooks/{webhook}/rotate", .operation = "webhook_rotate", .perm = PERM_WEBHOOK_WRITE, .success = 200, .sql = -1,
+     BODY(webhook_rotate_body, webhook_rotate_in), .handler = webhook_rotate, .flags = ROUTE_ORG | ROUTE_VERB | ROUTE_NO_STORE_BODY},
+    {.method = "POST", .path = "/api/v1/webhooks/{webhook}/test", .operation = "webhook_test", .perm = PERM_WEBHOOK_WRITE, .success = 200, .sql = -1,
+     .handler = webhook_test, .flags = ROUTE_ORG | ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/webhooks/{webhook}/deliveries", .operation = "webhook_delivery_list", .perm = PERM_WEBHOOK_WRITE, .success = 200,
+     .sql = SQL_WEBHOOK_DELIVERIES, .args = ARG_QUERY | ARG_PAGE, QUERY(webhook_delivery_query, webhook_delivery_query),
+     .flags = ROUTE_ORG | ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/webhooks/{webhook}/deliveries/{delivery}/redeliver", .operation = "webhook_redeliver", .perm = PERM_WEBHOOK_WRITE,
+     .success = 200, .sql = SQL_WEBHOOK_REDELIVER, .args = ARG_KEY | ARG_ACTOR, .flags = ROUTE_ORG | ROUTE_VERB},
 
     /* audit */
     {.method = "GET", .path = "/api/v1/audit", .operation = "audit_list", .perm = PERM_AUDIT_READ, .success = 200, .sql = -1,

@@ -15,7 +15,8 @@ enum wake_topic {
         1 << 0, /* an incident opened, changed or closed; a node's boot id or `ready` changed */
     WAKE_REPAIR = 1 << 1, /* a repair was decided, a command got a result */
     WAKE_NODE = 1 << 2, /* a node was added, paused, changed or removed; cluster settings changed */
-    WAKE_STATE = 1 << 3, /* a node's derived state changed */
+    WAKE_STATE = 1 << 3,   /* a node's derived state changed */
+    WAKE_WEBHOOK = 1 << 4, /* a webhook's turn is over; concerns nobody else */
     WAKE_ANY = WAKE_HEALTH | WAKE_REPAIR | WAKE_NODE | WAKE_STATE
 };
 

@@ -34,10 +34,12 @@ static enum err run_global(struct runner *runner)
 static enum err run(struct runner *runner, const struct uuid *org)
 {
     static const enum sql_id list[] = {
-        SQL_ANCHOR_WRITE,       SQL_IDEMPOTENCY_PRUNE, SQL_SESSION_PRUNE,
-        SQL_AGENT_TOKEN_PRUNE,  SQL_JOIN_TOKEN_PRUNE,  SQL_STREAM_PRUNE,
-        SQL_EXPORT_LINK_PRUNE,  SQL_LOGIN_PRUNE,       SQL_LOGIN_ATTEMPT_PRUNE,
-        SQL_LOGOUT_TOKEN_PRUNE,
+        SQL_ANCHOR_WRITE,           SQL_IDEMPOTENCY_PRUNE,
+        SQL_SESSION_PRUNE,          SQL_AGENT_TOKEN_PRUNE,
+        SQL_JOIN_TOKEN_PRUNE,       SQL_STREAM_PRUNE,
+        SQL_EXPORT_LINK_PRUNE,      SQL_LOGIN_PRUNE,
+        SQL_LOGIN_ATTEMPT_PRUNE,    SQL_LOGOUT_TOKEN_PRUNE,
+        SQL_WEBHOOK_DELIVERY_PRUNE,
     };
 
     return run_list(runner, org, list, COUNTOF(list));

@@ -105,6 +105,12 @@ def batch(w):
     return {"path": {"cluster": cluster}, "json": {"node_ids": [w.node(cluster), w.node(cluster)], "action": "reboot", "reason": "r", "expected_count": 2}}
 
 
+def delivery(w):
+    """One that failed, as a test of a webhook that nobody answers leaves it."""
+    hook = w.webhook(enabled=True)["id"]
+    return {"webhook": hook, "delivery": w.api("POST", f"webhooks/{hook}/test").json()["id"]}
+
+
 def in_cluster(w):
     return {"path": {"cluster": w.cluster()}}
 
@@ -223,6 +229,15 @@ SAMPLES = {
     "token_get": lambda w: {"path": {"token": w.service_token()["id"]}},
     "token_rotate": lambda w: {"path": {"token": w.service_token()["id"]}, "json": {}},
     "token_delete": lambda w: {"path": {"token": w.service_token()["id"]}},
+    "webhook_list": lambda w: {},
+    "webhook_create": lambda w: {"json": w.webhook_body()},
+    "webhook_get": lambda w: {"path": {"webhook": w.webhook()["id"]}},
+    "webhook_update": lambda w: {"path": {"webhook": w.webhook()["id"]}, "json": {"name": w.name("hook")}, "headers": MATCH_1},
+    "webhook_delete": lambda w: {"path": {"webhook": w.webhook()["id"]}},
+    "webhook_rotate": lambda w: {"path": {"webhook": w.webhook()["id"]}, "json": {}},
+    "webhook_test": lambda w: {"path": {"webhook": w.webhook()["id"]}},
+    "webhook_delivery_list": lambda w: {"path": {"webhook": w.webhook()["id"]}},
+    "webhook_redeliver": lambda w: {"path": delivery(w)},
     "policy_list": lambda w: {},
     "policy_create": lambda w: {"json": {"cluster_id": w.cluster(), "mode": "automatic"}},
     "policy_get": lambda w: {"path": {"policy": w.policy()}},

@@ -17,7 +17,7 @@ ROLES = {
     "operator": READS | {"node.write", "incident.write", "repair.request"},
     "approver": READS | {"repair.request", "repair.decide"},
     "admin": READS | {"cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write",
-                      "audit.read", "member.write", "issuer.read", "issuer.write"},
+                      "audit.read", "member.write", "issuer.read", "issuer.write", "webhook.write"},
 }
 # Only for people with a session, whatever the role; the sample brings one.
 SESSIONS = {"session_switch", "session_delete", "session_delete_all", "session_list", "session_delete_one", "sign_out", "device_code_get",
@@ -105,6 +105,8 @@ SWAPS = {
     ("member_create", "body", "person_id"): lambda w: w.member()["person_id"],
     ("member_create", "body", "issuer_id"): lambda w: w.issuer()["id"],
     ("token_create", "body", "cluster_id"): cluster_of,
+    ("webhook_create", "body", "cluster_id"): cluster_of,
+    ("webhook_update", "body", "cluster_id"): cluster_of,
     ("policy_create", "body", "cluster_id"): cluster_of,
     ("policy_create", "body", "node_id"): lambda w: w.node(),
     ("policy_replay", "body", "cluster_id"): cluster_of,
@@ -170,7 +172,7 @@ LISTS = sorted(route["operation"] for route in ROUTES
 def test_a_cursor_of_another_org_shows_none_of_its_rows(world, other, operation):
     for w in (world, other):
         for _ in range(3):
-            w.project(), w.cluster(), w.event(), w.member(), w.check_override(), w.service_token(), w.repair(), w.incident()
+            w.project(), w.cluster(), w.event(), w.member(), w.check_override(), w.service_token(), w.webhook(), w.repair(), w.incident()
     path = next(route["path"] for route in ROUTES if route["operation"] == operation)
     cursor = other.api("GET", f"{path}?limit=1").json()["next_cursor"]
     if operation == "org_list":

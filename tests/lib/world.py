@@ -98,6 +98,15 @@ class World:
     def issuer(self, **fields):
         return self.made("POST", "issuers", self.issuer_body(**fields))
 
+    def webhook_body(self, **fields):
+        """Nobody is there: the address is refused when it is connected to."""
+        name = self.name("hook")
+        return {"name": name, "url": f"https://{name}.invalid/in", "kinds": ["repair.proposed"], "enabled": False, **fields}
+
+    def webhook(self, **fields):
+        """With its secret, as `secret`."""
+        return self.made("POST", "webhooks", self.webhook_body(**fields))
+
     def service_token(self, role="viewer", **fields):
         """With its secret, as `token`."""
         return self.made("POST", "tokens", {"name": self.name("t"), "role": role, **fields})

@@ -19,7 +19,7 @@ export const ROLES: readonly Role[] = [
     name: "admin",
     title: "Admin",
     does: "All of that, and clusters, members, tokens, settings and the audit log.",
-    permissions: [...READS, "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write", "issuer.read", "issuer.write"],
+    permissions: [...READS, "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write", "issuer.read", "issuer.write", "webhook.write"],
   },
   { name: "auditor", title: "Auditor", does: "Reads the audit log besides what a viewer sees.", permissions: [...READS, "audit.read", "issuer.read"] },
 ];
@@ -36,6 +36,7 @@ export const PERMISSION_WORDS: readonly [permission: string, words: string][] = 
   ["member.write", "Members and their roles"],
   ["issuer.read", "See identity providers and test tokens"],
   ["issuer.write", "Set up identity providers"],
+  ["webhook.write", "Set up webhooks"],
   ["org.write", "Settings of the organization"],
   ["audit.read", "Read the audit log"],
 ];

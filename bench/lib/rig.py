@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 
-from pg import PrivatePostgres  # noqa: E402
+from pg import PrivatePostgres, clean_environment  # noqa: E402
 
 BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -77,7 +77,7 @@ class Rig:
                  "--admin-token", str(self.folder / "token"), "--healthy-delay", "1")
         self.token = (self.folder / "token").read_text().strip()
         self.log = open(self.folder / "musterd.log", "w")
-        self.musterd = subprocess.Popen([BUILD / "musterd", "serve", "--config", self.conf], stderr=self.log)
+        self.musterd = subprocess.Popen([BUILD / "musterd", "serve", "--config", self.conf], stderr=self.log, env=clean_environment())
         self.wait(lambda: self.get("/readyz")[0] == 200, 30)
         self.cluster = self.api("GET", "/clusters")["items"][0]["id"]
         return self
@@ -90,7 +90,8 @@ class Rig:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, *words):
-        done = subprocess.run([BUILD / "musterd", words[0], "--config", self.conf, *words[1:]], capture_output=True, text=True, check=False)
+        done = subprocess.run([BUILD / "musterd", words[0], "--config", self.conf, *words[1:]], capture_output=True, text=True, check=False,
+                              env=clean_environment())
         if done.returncode:
             raise RuntimeError(f"musterd {words[0]}: {done.stderr}")
         return done.stdout

@@ -34,8 +34,9 @@ struct pool {
 static const struct {
     const char *name;
     size_t threads;
+    enum db_role role;
 } classes[OUTBOUND_COUNT] = {
-#define OUTBOUND_ROW(sym, name, threads) [sym] = {name, threads},
+#define OUTBOUND_ROW(sym, name, threads, role) [sym] = {name, threads, role},
     OUTBOUND_TABLE(OUTBOUND_ROW)
 #undef OUTBOUND_ROW
 };
@@ -138,7 +139,7 @@ static void run_request(struct pool *pool, const struct job *job, struct db_conn
 static void *run_thread(void *arg)
 {
     struct pool *pool = arg;
-    struct db_conn *db = db_conn_new(DB_APP);
+    struct db_conn *db = db_conn_new(classes[pool - pools].role);
     struct job *job;
     while ((job = pop(pool)) != NULL) {
         if (job->rq != NULL) {

@@ -11,20 +11,22 @@
 
 struct follow;
 
-/* X(symbol, name, threads): with one hung destination a thread is held for its deadline. */
-#define OUTBOUND_TABLE(X)                                                              \
-    X(OUTBOUND_ISSUER, "issuer", 4)                                                    \
-    X(OUTBOUND_LOGOUT, "logout", 1) /* what issuers tell is not held up by sign-ins */ \
-    X(OUTBOUND_MACHINE, "machine", 4)                                                  \
-    X(OUTBOUND_WEBHOOK, "webhook", 4)                                                  \
-    X(OUTBOUND_TRY, "try", 2) /* a person waits for it: not behind deliveries */
+/* X(symbol, name, threads, role of their connections): with one hung destination a thread is held
+ * for its deadline. */
+#define OUTBOUND_TABLE(X)                                                                      \
+    X(OUTBOUND_ISSUER, "issuer", 4, DB_APP)                                                    \
+    X(OUTBOUND_LOGOUT, "logout", 1, DB_APP) /* what issuers tell is not held up by sign-ins */ \
+    X(OUTBOUND_MACHINE, "machine", 4, DB_APP)                                                  \
+    X(OUTBOUND_SCHEDULER, "scheduler", 4, DB_LOOP)                                             \
+    X(OUTBOUND_WEBHOOK, "webhook", 4, DB_APP)                                                  \
+    X(OUTBOUND_TRY, "try", 2, DB_APP) /* a person waits for it: not behind deliveries */
 enum outbound_class {
-#define OUTBOUND_ENUM(sym, name, threads) sym,
+#define OUTBOUND_ENUM(sym, name, threads, role) sym,
     OUTBOUND_TABLE(OUTBOUND_ENUM)
 #undef OUTBOUND_ENUM
         OUTBOUND_COUNT
 };
-#define OUTBOUND_PLUS(sym, name, threads) +threads
+#define OUTBOUND_PLUS(sym, name, threads, role) +threads
 #define OUTBOUND_THREADS (0 OUTBOUND_TABLE(OUTBOUND_PLUS))
 #define OUTBOUND_CONNECTIONS OUTBOUND_THREADS
 #define OUTBOUND_QUEUE_MAX 64 /* waiting in a class; more are refused */
@@ -32,7 +34,7 @@ enum outbound_class {
 
 /*
  * Runs on a thread of the pool while the request is suspended. It may use all of the request
- * (arena, fail, reply_json) and the connection (DB_APP), and nothing of the request's loop. What it
+ * (arena, fail, reply_json) and the connection, and nothing of the request's loop. What it
  * returns or left in the request is the answer.
  */
 typedef enum err outbound_work(struct request *rq, struct db_conn *db);

@@ -1,6 +1,9 @@
-/* Reads each configured scheduler and makes its nodes take work, or not, as Muster wishes. */
+/* Reads each configured scheduler, on threads of the pool, and makes its nodes take work, or not,
+ * as Muster wishes. */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -9,6 +12,7 @@
 #include "base/log.h"
 #include "server/config.h"
 #include "server/loops/loops.h"
+#include "server/outbound.h"
 #include "server/repair/executors/scheduler.h"
 #include "server/repair/policy.h"
 #include "server/wake.h"
@@ -17,15 +21,35 @@
 #define REST_AFTER_FAILURE_US 1000000
 #define REST_DOUBLINGS 4
 
-/* By the place of its target; this loop's thread only. */
+#define REST_SHARE 9 /* times as long as a reading took, so that it takes a tenth of the time */
+#define ARENA_CAP ((size_t)512 << 20) /* 10,000 nodes with their jobs */
+
+/* By the place of its target. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     int64_t not_before_us;
     int failures; /* in a row */
-} rests[TARGETS_MAX];
+    bool busy;    /* a thread is at it */
+} turns[TARGETS_MAX];
+
+/* One scheduler's turn on a thread of the pool. */
+struct turn {
+    struct uuid org;
+    struct uuid cluster;
+    const struct scheduler_target *target;
+    struct db_conn *db;
+    struct arena *arena;
+};
 
 static int64_t period_ms(void)
 {
     return config.scheduler_period_ms;
+}
+
+static enum err query(const struct turn *turn, enum sql_id sql, const struct db_args *args,
+                      struct db_rows **ret_rows)
+{
+    return db_exec(turn->db, sql, &turn->org, args, ret_rows);
 }
 
 /* One node: what is wished of it, and what the scheduler says. */
@@ -66,23 +90,24 @@ static bool is_ours(const struct pair *pair)
     return pair->our_reason.len > 0 && str_starts(pair->wish.node->reason, pair->our_reason);
 }
 
-static enum err intend(struct runner *runner, const struct uuid *org, const struct uuid *cluster,
-                       const struct pair *pair)
+static enum err intend(const struct turn *turn, const struct pair *pair)
 {
-    struct arena *arena = runner_arena(runner);
     struct db_args args = {0};
+    struct db_rows *rows = NULL;
 
-    db_arg_uuid(&args, arena, &pair->node_id);
-    db_arg_uuid(&args, arena, cluster);
+    db_arg_uuid(&args, turn->arena, &pair->node_id);
+    db_arg_uuid(&args, turn->arena, &turn->cluster);
     db_arg(&args, pair->wish.reason);
-    return runner_exec(runner, SQL_SCHEDULER_INTEND, org, &args, NULL);
+    enum err err = query(turn, SQL_SCHEDULER_INTEND, &args, &rows);
+    db_rows_free(rows);
+    return err;
 }
 
 /* Grants one wish when what was read differs from it. *ret_asked: the scheduler was told something,
  * so it has to be read again before anything is known. */
-static enum err grant(struct runner *runner, const struct uuid *org, const struct uuid *cluster,
-                      const struct scheduler_target *target, struct pair *pair, bool *ret_asked)
+static enum err grant(const struct turn *turn, struct pair *pair, bool *ret_asked)
 {
+    const struct scheduler_target *target = turn->target;
     char error[SCHEDULER_ERROR_MAX] = "";
     bool ok = true;
 
@@ -90,7 +115,7 @@ static enum err grant(struct runner *runner, const struct uuid *org, const struc
         return 0;
     }
     if (pair->wanted_closed && !pair->wish.node->closed) {
-        enum err err = intend(runner, org, cluster, pair);
+        enum err err = intend(turn, pair);
         if (err != 0) {
             return err;
         }
@@ -104,7 +129,7 @@ static enum err grant(struct runner *runner, const struct uuid *org, const struc
         ok = target->scheduler->evict(target, &pair->wish, error);
     }
     if (!ok) {
-        pair->said = arena_printf(runner_arena(runner), "%s", error);
+        pair->said = arena_printf(turn->arena, "%s", error);
     }
     return 0;
 }
@@ -168,80 +193,141 @@ static void write_pair(struct enc *enc, const struct pair *pair)
     enc_obj_end(enc);
 }
 
-static enum err store(struct runner *runner, const struct uuid *org, const struct uuid *cluster,
-                      const struct scheduler_target *target, const char *error, const char *nodes)
+static enum err store(const struct turn *turn, const char *error, const char *nodes)
 {
-    struct arena *arena = runner_arena(runner);
     struct db_args args = {0};
-    int64_t changed = 0;
+    struct db_rows *rows = NULL;
 
-    db_arg_uuid(&args, arena, cluster);
-    db_arg(&args, target->scheduler->kind);
+    db_arg_uuid(&args, turn->arena, &turn->cluster);
+    db_arg(&args, turn->target->scheduler->kind);
     db_arg(&args, error);
     db_arg(&args, nodes);
-    enum err err = runner_exec(runner, SQL_SCHEDULER_STORE, org, &args, &changed);
-    if (err == 0 && changed > 0) {
-        runner_changed(runner, org, WAKE_REPAIR);
+    enum err err = query(turn, SQL_SCHEDULER_STORE, &args, &rows);
+    if (err == 0 && db_rows_count(rows) > 0 && db_i64(rows, 0, 0) > 0) {
+        wake_org(&turn->org, WAKE_REPAIR);
     }
+    db_rows_free(rows);
     return err;
 }
 
 /* Wishes first, then what was read before them is stored: `closed` is told only after it was seen,
  * and a node that has just been asked to close is never taken for drained. */
-static enum err grant_all(struct runner *runner, const struct uuid *org, const struct uuid *cluster,
-                          const struct scheduler_target *target,
-                          const struct scheduler_snapshot *snapshot, bool *ret_asked)
+static enum err grant_all(const struct turn *turn, const struct scheduler_snapshot *snapshot,
+                          bool *ret_asked)
 {
-    struct arena *arena = runner_arena(runner);
     const struct policy policy = policy_default(config.cooldown_seconds);
     CLEANUP(buf_free) struct buf text = {0};
     struct db_args args = {0};
     struct db_rows *rows = NULL;
     struct enc enc;
 
-    db_arg_uuid(&args, arena, cluster);
-    db_arg_i64(&args, arena, policy.idle_wait_seconds);
-    db_arg_i64(&args, arena, policy.grace_seconds);
-    enum err err = runner_query(runner, SQL_SCHEDULER_WISHES, org, &args, &rows);
+    db_arg_uuid(&args, turn->arena, &turn->cluster);
+    db_arg_i64(&args, turn->arena, policy.idle_wait_seconds);
+    db_arg_i64(&args, turn->arena, policy.grace_seconds);
+    enum err err = query(turn, SQL_SCHEDULER_WISHES, &args, &rows);
     if (err != 0) {
         return err;
     }
     enc_init(&enc, &text);
     enc_arr(&enc);
-    for (int i = 0; i < db_rows_count(rows) && err == 0 && !runner_stopping(runner); i++) {
+    for (int i = 0; i < db_rows_count(rows) && err == 0; i++) {
         struct pair pair;
-        read_pair(arena, rows, i, snapshot, &pair);
-        err = grant(runner, org, cluster, target, &pair, ret_asked);
+        read_pair(turn->arena, rows, i, snapshot, &pair);
+        err = grant(turn, &pair, ret_asked);
         write_pair(&enc, &pair);
     }
     enc_arr_end(&enc);
     db_rows_free(rows);
-    return err != 0 ? err : store(runner, org, cluster, target, "", text.ptr);
+    return err != 0 ? err : store(turn, "", text.ptr);
 }
 
-/* Reads, grants, and reads once more when something was asked, so that its effect shows at once. */
-static enum err watch(struct runner *runner, const struct uuid *org, const struct uuid *cluster,
-                      const struct scheduler_target *target)
+/* Reads, grants, and reads once more when something was asked, so that its effect shows at once.
+ * *ret_read: the scheduler answered. */
+static enum err watch(const struct turn *turn, bool *ret_read)
 {
-    size_t place = (size_t)(target - target_at(0));
-
     for (int round = 0; round < 2; round++) {
         struct scheduler_snapshot snapshot;
         char error[SCHEDULER_ERROR_MAX] = "";
         bool asked = false;
-        if (!target->scheduler->read(target, runner_arena(runner), &snapshot, error)) {
-            rests[place].not_before_us =
-                clock_mono_us() + ((int64_t)REST_AFTER_FAILURE_US << rests[place].failures);
-            rests[place].failures += rests[place].failures < REST_DOUBLINGS ? 1 : 0;
-            return store(runner, org, cluster, target, error, "[]");
+        *ret_read = turn->target->scheduler->read(turn->target, turn->arena, &snapshot, error);
+        if (!*ret_read) {
+            return store(turn, error, "[]");
         }
-        rests[place].failures = 0;
-        enum err err = grant_all(runner, org, cluster, target, &snapshot, &asked);
+        enum err err = grant_all(turn, &snapshot, &asked);
         if (err != 0 || !asked) {
             return err;
         }
     }
     return 0;
+}
+
+/* ------------------------------------------------------------------ turns */
+
+/* False: a thread is at it, or it rests. */
+static bool take_turn(const struct scheduler_target *target)
+{
+    size_t place = (size_t)(target - target_at(0));
+
+    pthread_mutex_lock(&lock);
+    bool mine = !turns[place].busy && clock_mono_us() >= turns[place].not_before_us;
+    turns[place].busy = turns[place].busy || mine;
+    pthread_mutex_unlock(&lock);
+    return mine;
+}
+
+static void end_turn(const struct scheduler_target *target, bool read, int64_t took_us)
+{
+    size_t place = (size_t)(target - target_at(0));
+    int64_t period_us = config.scheduler_period_ms * 1000;
+    int64_t rest_us = took_us * REST_SHARE < period_us ? took_us * REST_SHARE : period_us;
+
+    pthread_mutex_lock(&lock);
+    if (!read) {
+        rest_us = (int64_t)REST_AFTER_FAILURE_US << turns[place].failures;
+        turns[place].failures += turns[place].failures < REST_DOUBLINGS ? 1 : 0;
+    } else {
+        turns[place].failures = 0;
+    }
+    turns[place].not_before_us = clock_mono_us() + rest_us;
+    turns[place].busy = false;
+    pthread_mutex_unlock(&lock);
+}
+
+static void work(void *arg, struct db_conn *db)
+{
+    struct turn *turn = arg;
+    int64_t begun_us = clock_mono_us();
+    bool read = true;
+
+    if (db != NULL) {
+        turn->db = db;
+        turn->arena = arena_new(ARENA_CAP);
+        if (watch(turn, &read) != 0) {
+            log_warning("what the scheduler of %.*s/%.*s said could not be stored: %s",
+                        STR_FMT(turn->target->org), STR_FMT(turn->target->cluster),
+                        db_conn_error(db));
+        }
+        arena_free(turn->arena);
+    }
+    end_turn(turn->target, read, clock_mono_us() - begun_us);
+    free(turn);
+}
+
+static void post(const struct uuid *org, const struct uuid *cluster,
+                 const struct scheduler_target *target)
+{
+    if (!take_turn(target)) {
+        return;
+    }
+    struct turn *turn = calloc(1, sizeof *turn);
+    if (turn == NULL) {
+        abort();
+    }
+    *turn = (struct turn){.org = *org, .cluster = *cluster, .target = target};
+    if (!outbound_post(OUTBOUND_SCHEDULER, work, turn)) {
+        end_turn(target, true, 0);
+        free(turn);
+    }
 }
 
 static const char *target_names(struct arena *arena)
@@ -292,9 +378,7 @@ static enum err run(struct runner *runner, const struct uuid *org)
         if (target == NULL || !db_uuid(rows, i, 0, &cluster)) {
             continue;
         }
-        if (clock_mono_us() >= rests[target - target_at(0)].not_before_us) {
-            err = watch(runner, org, &cluster, target);
-        }
+        post(org, &cluster, target);
     }
     db_rows_free(rows);
     return err;

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 TOKEN = "kube-token"
+LIVE = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 PAGE = 2  # smaller than asked for, as a server may: the client has to follow `continue`
 
 
@@ -99,7 +100,11 @@ class ApiServer:
             return 200, {"kind": "APIResourceList", "resources": [
                 {"name": "pods", "kind": "Pod"}, {"name": "pods/eviction", "group": "policy", "version": "v1", "kind": "Eviction"}]}
         if method == "GET":
-            return self.page(sorted((self.nodes if parts == ["nodes"] else self.pods).items()), query)
+            if parts == ["nodes"]:
+                return self.page(sorted(self.nodes.items()), query)
+            assert query["fieldSelector"] == [LIVE], query
+            live = [(name, pod) for name, pod in sorted(self.pods.items()) if pod["spec"].get("nodeName") and pod["status"]["phase"] == "Running"]
+            return self.page(live, query)
         if method == "PATCH":
             return self.patch(parts[1], headers.get("Content-Type"), json.loads(body))
         return self.evict(parts[3], json.loads(body))

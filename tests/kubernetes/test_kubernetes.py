@@ -1,6 +1,7 @@
 """Repairs on nodes of a Kubernetes cluster: cordon, waiting, eviction by the policy, and what stays another's."""
 import json
 import secrets
+import socket
 import sys
 import time
 from pathlib import Path
@@ -191,3 +192,27 @@ def test_a_200_that_changed_nothing_is_no_cordon(server, kube, agents):
     with kube.lock:
         kube.down = False
     until(lambda: repair(server, agent)["state"] == "succeeded")
+
+
+def test_a_scheduler_that_hangs_does_not_delay_another(kube, tmp_path):
+    """One accepts and never answers; while its call is open the other is read again and again."""
+    with socket.create_server(("127.0.0.1", 0)) as dead:
+        (tmp_path / "token").write_text(TOKEN)
+        common = {"org": "main", "kind": "kubernetes", "ca_file": str(kube.ca), "token_file": str(tmp_path / "token"), "timeout_seconds": 60}
+        path = tmp_path / "executors.json"
+        path.write_text(json.dumps({"schedulers": [{**common, "cluster": "dead", "server": f"https://127.0.0.1:{dead.getsockname()[1]}"},
+                                                   {**common, "cluster": "local", "server": kube.url}]}))
+        with Musterd(scheduler_period_ms=100, executors_file=str(path)) as server:
+            answer = server.api("POST", "/api/v1/clusters", {"project_id": server.project_id, "name": "dead"})
+            assert answer.status_code == 201, answer.text
+            dead.settimeout(120)
+            call, _ = dead.accept()
+            for _ in range(3):  # each reading is a later one
+                now = server.sql("SELECT clock_timestamp()")
+                until(lambda: server.sql(f"SELECT count(*) FROM cluster_scheduler WHERE cluster_id = '{server.cluster_id}' AND read_at > '{now}'") == "1")
+            call.settimeout(0.2)
+            received = b""
+            with pytest.raises(TimeoutError):  # the hung call is still open: not closed, only silent
+                while chunk := call.recv(65536):
+                    received += chunk
+            call.close()

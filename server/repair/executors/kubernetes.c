@@ -14,6 +14,9 @@
 #define TOKEN_MAX ((size_t)16 << 10)
 #define PAGE "500"
 #define PAGES_MAX 2000 /* a million pods */
+/* Those that are on a node and have not ended: spec.nodeName!=,status.phase!=Succeeded and so on. */
+#define LIVE_PODS \
+    "fieldSelector=spec.nodeName%21%3D%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
 #define URL_MAX 8192
 #define REASON_KEY "muster.dev/reason"
 #define REASON_POINTER "/metadata/annotations/muster.dev~1reason" /* RFC 6901: ~1 is a slash */
@@ -335,7 +338,7 @@ static bool kubernetes_read(const struct scheduler_target *target, struct arena 
         return false;
     }
     scheduler_snapshot_sort(ret_snapshot);
-    return list(&session, arena, "/api/v1/pods?limit=" PAGE, take_pod, ret_snapshot);
+    return list(&session, arena, "/api/v1/pods?limit=" PAGE "&" LIVE_PODS, take_pod, ret_snapshot);
 }
 
 /* ------------------------------------------------------------------ wishes */

@@ -60,3 +60,73 @@ test("a root shows what was folded into it and why; a part that failed before sa
   assert.match(rows[1] ?? "", /^In shadowPCIe errors/);
   await stage.leave(page);
 });
+
+test("the catalogue is searched, and says what is set differently", async () => {
+  const page = await stage.page("/settings/checks");
+  await reads(page.getByRole("heading", { level: 1 }), /58 checks of Halden AI.*3 set differently, 1 of them in shadow/);
+  await page.getByLabel("Search").fill("row remap");
+  await eventually(() => page.getByRole("row").count(), (rows) => rows === 2);
+  await page.getByLabel("Search").fill("");
+  await page.getByLabel("Show").selectOption("shadow");
+  await page.waitForURL(/set=shadow/);
+  await eventually(() => page.getByRole("row").count(), (rows) => rows === 2);
+  await looksRight(page);
+  await page.getByRole("link", { name: "PCIe errors" }).click();
+  await reads(page.getByRole("heading", { level: 1 }), /PCIe errors.*in shadow/);
+  await says(page, "Its lines are being sorted out with the vendor");
+  await looksRight(page);
+  await stage.leave(page);
+});
+
+test("before a check is set differently it is shown what that would have done; what is wrong stands at its field", async () => {
+  const page = await stage.page("/settings/checks/gpu_ecc");
+  await page.getByRole("button", { name: "Set it differently…" }).click();
+  await says(page, "Set at least one of mode, severity, action and threshold.");
+  await page.getByLabel("Where").selectOption({ label: "Only the cluster fra-h100-a" });
+  await page.getByLabel("Severity, at most").selectOption("warning");
+  await says(page, /It would have opened 3 incidents, as now, with a fault on 0 nodes, 2 fewer than now/);
+  assert.equal((await stage.steer({})).log.filter((line) => line === "POST /check-overrides").length, 0);
+  await looksRight(page);
+  await page.getByLabel("Why").fill("corrected errors of old boards");
+  await page.getByRole("button", { name: "Set it", exact: true }).click();
+  await page.getByRole("cell", { name: "Cluster fra-h100-a", exact: true }).waitFor();
+  await says(page, "+ cluster: fra-h100-a");
+  await page.getByRole("button", { name: "Change how it is set for cluster fra-h100-a…" }).click();
+  await page.getByRole("radio", { name: /^Off/ }).check();
+  await says(page, /It would have opened 0 incidents, 3 fewer than now/);
+  await page.getByRole("button", { name: "Save the change" }).click();
+  await page.getByRole("cell", { name: "Off; at most warning" }).waitFor();
+  await page.getByRole("button", { name: "Take away how it is set for cluster fra-h100-a…" }).click();
+  await page.getByRole("button", { name: "Take the setting away" }).click();
+  await says(page, "As delivered everywhere.");
+  await page.goto(`${stage.base}/settings/checks/gpu_xid?do=set`);
+  await page.getByLabel("Counts from").fill("0");
+  await says(page, "must be a whole number of at least 1");
+  await stage.leave(page);
+});
+
+test("who may only read sees how checks are set and why nothing can be pressed", async () => {
+  await stage.steer({ roles: "viewer" });
+  const page = await stage.page("/settings/checks/pcie_aer");
+  await says(page, "It needs the role");
+  assert.equal(await page.getByRole("button", { name: "Set it differently…" }).getAttribute("aria-disabled"), "true");
+  await says(page, /Reading that needs the role/);
+  await stage.leave(page);
+});
+
+test("a part is followed by its serial from its node to the nodes before, and a machine under its names", async () => {
+  const page = await stage.page(`${base}/nodes/${nodeId(17, 3)}`);
+  const gpus = page.getByRole("region", { name: "GPUs" });
+  await gpus.getByRole("row", { name: /Lost/ }).getByRole("link").click();
+  await reads(page.getByRole("heading", { level: 1 }), /GPU \d+.*in no node now.*failed 2 times/);
+  await page.getByRole("cell", { name: "gpu-30-09" }).first().waitFor();
+  await looksRight(page);
+  await page.goto(`${stage.base}/nodes/${nodeId(17, 3)}/machine`);
+  await page.getByRole("cell", { name: "gpu-old-03" }).waitFor();
+  await page.goto(`${stage.base}/serials`);
+  await page.getByLabel("Serial").fill("J9000");
+  await page.keyboard.press("Enter");
+  await says(page, /matches for J9000/);
+  await looksRight(page);
+  await stage.leave(page);
+});

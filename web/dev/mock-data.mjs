@@ -726,7 +726,7 @@ export function checksOf(cluster, since, until, n) {
     return ago > 13.4 * HOUR && ago < 14.3 * HOUR;
   };
   const rows = CHECKS.map(([check_id, title]) => {
-    const mine = cluster.incidents.filter((one) => one.check_id === check_id);
+    const mine = cluster.incidents.filter((one) => one.check_id === check_id && one.mode === "live" && one.node_id);
     const failed = (one) => one.node_fault || one.severity === "critical";
     const open = mine.filter((one) => one.state === "open");
     const silent = NO_SOURCE.includes(check_id) || (check_id.startsWith("gpu") && !cluster.shape.gpusPerNode) || cluster.shape.silent;

@@ -8,6 +8,7 @@ import { createReadStream, existsSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { gzipSync } from "node:zlib";
+import { detection } from "./mock-detection.mjs";
 import { identity } from "./mock-identity.mjs";
 import { checksOf, historyOf, idOf, iso, makeIncident, makePlan, makeWorld, nodeDetail, ORGS, rollupOf, STATES, stripOf } from "./mock-data.mjs";
 
@@ -259,10 +260,17 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     return moveRepair(repair, body.outcome, body);
   }
 
+  const judged = detection({ need, page, missing, Refusal, findNode, clusters, world: () => world });
   const who = identity({ need, page, missing, Refusal, findNode, org: () => org });
 
   /* [method, pattern, handler(params, url, body, headers)]: ids are named in order */
   const routes = [
+    ...judged.routes,
+    ["GET", "/audit", (params, url, ...rest) => {
+      /* changes of checks are told by those who keep them */
+      const mine = url.searchParams.getAll("action").some((action) => action.startsWith("check_override."));
+      return mine ? (need("audit.read"), page(judged.changes(), url)) : who.routes.find(([method, path]) => method === "GET" && path === "/audit")[2](params, url, ...rest);
+    }],
     ...who.routes,
     ["GET", "/me", () => ({ kind: "session", id: idOf("person", 1), name: "Maya Okafor", org: orgBody(org), orgs: ORGS.map((one) => ({ ...one, roles: [role] })), roles: role === "admin" ? ["admin"] : ["viewer"], grants: [], permissions: PERMISSIONS[role], expires_at: iso(Date.now() + 8 * 3_600_000), platform_admin: role === "admin" })],
     ["GET", "/projects", (_, url) => page([{ id: idOf("project", 1), name: "default", title: "Default", clusters: clusters().length, created_at: iso(world.start - 90 * DAY), updated_at: iso(world.start), version: 1 }], url)],
@@ -383,7 +391,6 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       const [one, node] = findNode(n);
       return page(nodeDetail(one, node, world).gpus.map((gpu) => ({ id: gpu.device_id, node_id: node.id, type: "gpu", serial: gpu.serial, index: gpu.index, pci: gpu.pci, model: gpu.model, firmware: "96.00.74.00.01", memory_mib: gpu.mem_total_mib, note: "", present: gpu.present, first_seen_at: iso(world.start - 90 * DAY), last_seen_at: iso(world.start), version: 1 })), url);
     }],
-    ["GET", "/checks", () => ({ items: [{ check_id: "gpu_xid", title: "GPU errors in the kernel log (Xid)", source: "kmsg", kind: "passive", severity: "critical", action: "reboot", node_fault: true, clears: "new_boot", clear_rule: "Clears after a new boot." }] })],
   ];
 
   function find(method, path) {
@@ -521,6 +528,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       log.length = 0;
       told.length = 0;
       who.reset();
+      judged.reset();
     }
     who.steer(wish);
     fail = wish.fail ?? fail;

@@ -32,6 +32,11 @@ const IdentityPage = lazy<ViewProps>("Identity providers", async () => (await im
 const NewIssuerPage = lazy<ViewProps>("This form", async () => (await import("./views/identity")).NewIssuerPage);
 const IssuerPage = lazy<ViewProps>("This identity provider", async () => (await import("./views/issuer")).IssuerPage);
 const MembersPage = lazy<ViewProps>("Members", async () => (await import("./views/members")).MembersPage);
+const SerialsPage = lazy<ViewProps>("Serials", async () => (await import("./views/serials")).SerialsPage);
+const PartPage = lazy<ViewProps>("This part", async () => (await import("./views/serials")).PartPage);
+const MachinePage = lazy<ViewProps>("This machine", async () => (await import("./views/serials")).MachinePage);
+const HealthChecksPage = lazy<ViewProps>("The health checks", async () => (await import("./views/health-checks")).HealthChecksPage);
+const HealthCheckPage = lazy<ViewProps>("This check", async () => (await import("./views/health-check")).HealthCheckPage);
 const DevicePage = lazy<ViewProps>("This page", async () => (await import("./views/device")).DevicePage);
 const AccountPage = lazy<ViewProps>("Account", async () => (await import("./views/account")).AccountPage);
 
@@ -43,6 +48,9 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/clusters/:cluster/:tab", ClusterPage],
   ["/clusters/:cluster/nodes/:node", NodePage],
   ["/nodes/:node", NodePage],
+  ["/nodes/:node/machine", MachinePage],
+  ["/devices/:device", PartPage],
+  ["/serials", SerialsPage],
   ["/repairs", ApprovalsPage],
   ["/repairs/:repair", RepairPage],
   ["/events", EventsPage],
@@ -55,6 +63,8 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/settings/tokens/:tab", TokensPage],
   ["/settings/members", MembersPage],
   ["/settings/members/:tab", MembersPage],
+  ["/settings/checks", HealthChecksPage],
+  ["/settings/checks/:check", HealthCheckPage],
   ["/account", AccountPage],
   ["/device", DevicePage],
 ];

@@ -225,6 +225,7 @@ const SETTINGS: readonly [href: string, label: string][] = [
   ["/settings/identity", "Identity"],
   ["/settings/tokens", "Tokens and agents"],
   ["/settings/members", "Members and grants"],
+  ["/settings/checks", "Health checks"],
 ];
 
 function RailLinks({ close }: { close?: () => void }) {

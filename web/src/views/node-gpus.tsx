@@ -27,6 +27,11 @@ function figure(text: string) {
   return text === NO_DATA ? <Nothing>{NO_DATA}</Nothing> : text;
 }
 
+/** The serial leads to the past of the part, on whatever node it sat. */
+function Serial({ gpu }: { gpu: Gpu }) {
+  return gpu.device_id ? <a href={`/devices/${gpu.device_id}`}>{gpu.serial}</a> : <>{gpu.serial}</>;
+}
+
 function StateCell({ gpu }: { gpu: Gpu }) {
   return (
     <span class="st">
@@ -106,7 +111,7 @@ export function NodeGpus({ node }: { node: NodeDetail }) {
                 <td>
                   <StateCell gpu={gpu} />
                 </td>
-                <td class="mono nw">{gpu.serial || <Nothing>not known</Nothing>}</td>
+                <td class="mono nw">{gpu.serial ? <Serial gpu={gpu} /> : <Nothing>not known</Nothing>}</td>
                 <td class="mono nw">{gpu.pci || <Nothing>not known</Nothing>}</td>
                 {gpu.present ? (
                   <Figures gpu={gpu} />
@@ -130,7 +135,7 @@ export function NodeGpus({ node }: { node: NodeDetail }) {
               </span>
               <span class="t2 s12">{gpu.present ? `${percent(gpu.util_ratio)}${gpu.util_ratio === null ? "" : " busy"}` : ""}</span>
               <span class="sub">
-                <span class="mono">{gpu.serial || "serial not known"}</span> · {gpu.present ? `${memory(gpu)}, ${celsius(gpu.temp_c)}, ${watts(gpu.power_w)}` : lostWords(gpu, node)}
+                <span class="mono">{gpu.serial ? <Serial gpu={gpu} /> : "serial not known"}</span> · {gpu.present ? `${memory(gpu)}, ${celsius(gpu.temp_c)}, ${watts(gpu.power_w)}` : lostWords(gpu, node)}
               </span>
             </div>
           </li>

@@ -88,6 +88,16 @@ function Actions({ node }: { node: NodeDetail }) {
                 All events of this node
               </a>
             </li>
+            <li>
+              <a href={`/nodes/${node.id}/machine`} onClick={close}>
+                Past of this machine
+              </a>
+            </li>
+            <li>
+              <a href="/serials" onClick={close}>
+                Find a serial…
+              </a>
+            </li>
           </ul>
         )}
       </Menu>
@@ -321,7 +331,7 @@ function nodeFacts(node: NodeDetail, cluster: Cluster | null, onNode: (node: Nod
   const seen = parse(node.seen_at);
   return [
     ["Place", place || <Nothing>not set</Nothing>],
-    ["Host", node.host_serial ? <><span class="mono">{node.host_serial}</span>{node.joined_at && <span class="t3"> since {moment(parse(node.joined_at) ?? 0).replace(/ \d\d:\d\d$/, "")}</span>}</> : <Nothing>serial not known</Nothing>],
+    ["Host", node.host_serial ? <><a class="mono" href={`/nodes/${node.id}/machine`}>{node.host_serial}</a>{node.joined_at && <span class="t3"> since {moment(parse(node.joined_at) ?? 0).replace(/ \d\d:\d\d$/, "")}</span>}</> : <Nothing>serial not known</Nothing>],
     ["Address", node.address ? <span class="mono">{node.address}</span> : <Nothing>not known</Nothing>],
     ["Work", node.state === "paused" ? <>in maintenance{node.paused_until && <> until <Time iso={node.paused_until} form="moment" /></>}{node.paused_by ? `, ${node.paused_by}` : ""}</> : node.schedulable ? "takes new work" : <b>cordoned: takes no new work</b>],
     node.gpus.length > 0 || (node.gpus_expected ?? 0) > 0 ? ["Driver", differs(node.driver_version, cluster?.driver_version)] : null,

@@ -40,7 +40,7 @@ export function SettingsPage(props: SettingsProps) {
         {...(props.announce && !refused ? { announce: props.announce } : {})}
         actions={refused ? null : props.actions}
       />
-      {props.tabs && <Tabs label={props.title} tabs={props.tabs} />}
+      {props.tabs && props.tabs.length > 0 && <Tabs label={props.title} tabs={props.tabs} />}
       {refused ? <Refused {...refused} /> : props.children()}
     </Shell>
   );

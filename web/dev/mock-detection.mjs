@@ -1,0 +1,193 @@
+/* The stand-in's answers about checks, how they are set, and the past of parts. Made-up, kept in memory. */
+import { CHECK_ROWS } from "./mock-checks.mjs";
+import { idOf, iso, nodeDetail } from "./mock-data.mjs";
+
+const DAY = 86_400_000;
+const TYPES = { check_override: "0020" };
+
+function overrideId(n) {
+  return `0198f3c2-${TYPES.check_override}-7000-8000-${n.toString(16).padStart(12, "0")}`;
+}
+
+function serialIncident(one) {
+  return Object.fromEntries(["id", "no", "cluster_id", "node_id", "node_name", "device", "check_id", "code", "severity", "action", "node_fault", "summary", "count", "first_at", "last_at", "closed_at", "close_reason", "state"].map((key) => [key, one[key]]));
+}
+
+export function detection({ need, page, missing, Refusal, findNode, clusters, world }) {
+  let overrides = [];
+  let log = [];
+  let made = 0;
+
+  const add = (fields, at, actor) => {
+    const override = { id: overrideId((made += 1)), check_id: "", cluster_id: null, gpu_type: "", mode: null, severity: null, action: null, threshold: null, reason: "", created_by: actor, created_at: iso(at), updated_at: iso(at), version: 1, ...fields };
+    overrides.push(override);
+    note("create", null, override, at, actor);
+    return override;
+  };
+  const note = (verb, before, after, at, actor) => {
+    const one = after ?? before;
+    log.unshift({ seq: 9000 + log.length, at: iso(at), actor, kind: "session", credential: null, address: "10.4.2.9", request_id: null, action: `check_override.${verb}`, target: one.id, target_name: one.check_id, outcome: "done", reason: null, comment: null, before: before && { ...before }, after: after && { ...after } });
+  };
+
+  const reset = () => {
+    [overrides, log, made] = [[], [], 0];
+    const now = Date.now();
+    add({ check_id: "pcie_aer", mode: "shadow", reason: "Its lines are being sorted out with the vendor" }, now - 12 * DAY, "Johan Lindqvist");
+    add({ check_id: "gpu_xid", cluster_id: idOf("cluster", 2), threshold: 3, reason: "The test cluster runs beta drivers" }, now - 4 * DAY, "Maya Okafor");
+    add({ check_id: "gpu_thermal", gpu_type: "NVIDIA L40S", severity: "warning", action: "none" }, now - 2 * DAY, "Maya Okafor");
+  };
+  reset();
+
+  const wrong = (field, detail) => new Refusal(422, "invalid_fields", "Some fields are not valid", "1 field was refused.", { errors: [{ pointer: `#/${field}`, code: "invalid", detail }] });
+  const rowOf = (id) => CHECK_ROWS.find((row) => row[0] === id);
+
+  function judge(body) {
+    const row = rowOf(body.check_id);
+    if (!row || row[12].length === 0) {
+      throw wrong("check_id", "It names no check that can be set; GET /api/v1/checks lists them.");
+    }
+    if (body.action != null && !row[12].includes("action")) {
+      throw wrong("action", "This check asks for no action, so there is none to replace.");
+    }
+    if (body.threshold != null && (!Number.isInteger(body.threshold) || body.threshold < 1)) {
+      throw wrong("threshold", "must be a whole number of at least 1");
+    }
+    if (body.threshold != null && !row[12].includes("threshold")) {
+      throw wrong("threshold", "This check does not count events; it has no threshold.");
+    }
+    if (["mode", "severity", "action", "threshold"].every((key) => body[key] == null)) {
+      throw wrong("mode", "Set at least one of mode, severity, action and threshold.");
+    }
+  }
+
+  function tryOut(body) {
+    judge(body);
+    const mine = clusters()
+      .flatMap((one) => one.incidents)
+      .filter((one) => one.check_id === body.check_id && one.node_id && (!body.cluster_id || one.cluster_id === body.cluster_id));
+    const count = (live, fault, acts) => ({
+      opened: mine.filter(live).length,
+      closed: mine.filter((one) => live(one) && one.closed_at).length,
+      shadowed: mine.filter((one) => !live(one)).length,
+      nodes_down: new Set(mine.filter((one) => live(one) && fault(one)).map((one) => one.node_id)).size,
+      proposed: mine.filter((one) => live(one) && fault(one) && acts(one)).length,
+    });
+    const isFault = (one) => one.node_fault;
+    const after =
+      body.mode === "off"
+        ? { opened: 0, closed: 0, shadowed: 0, nodes_down: 0, proposed: 0 }
+        : count(
+            (one) => (body.mode ?? "live") === "live" && one.count >= (body.threshold ?? 1),
+            (one) => isFault(one) && (body.severity ?? "critical") === "critical",
+            (one) => (body.action ?? one.action) !== "none",
+          );
+    return { since: iso(Date.now() - 30 * DAY), until: iso(Date.now()), events: mine.reduce((sum, one) => sum + one.count, 0), incidents: mine.length, before: count((one) => one.mode === "live", isFault, (one) => one.action !== "none"), after };
+  }
+
+  const find = (id) => overrides.find((one) => one.id === id) ?? (() => { throw missing(); })();
+  const everyNode = () => clusters().flatMap((one) => one.nodes.map((node) => [one, node]));
+  const gpusOf = ([one, node]) => nodeDetail(one, node, world()).gpus.map((gpu) => [one, node, gpu]);
+
+  function partOf(deviceId) {
+    const k = parseInt(deviceId.slice(-12), 16);
+    const found = everyNode().find(([, node]) => node.gpus > 0 && node.k * 8 <= k && k < node.k * 8 + node.gpus);
+    const gpu = found && gpusOf(found).find(([, , one]) => one.device_id === deviceId);
+    if (!gpu) {
+      throw missing();
+    }
+    return gpu;
+  }
+
+  function deviceHistory(id) {
+    const [one, node, gpu] = partOf(id);
+    const start = world().start;
+    const here = { device_id: id, node_id: node.id, node_name: node.name, cluster_id: one.id, pci: gpu.pci, present: gpu.present, first_seen_at: iso(start - 14 * DAY), last_seen_at: iso(start) };
+    const before = one.nodes.find((other) => other.key === "30-09");
+    const moved = node.key === "17-03" && gpu.index === 5 && before;
+    const first = one.incidents.filter((incident) => incident.node_id === node.id && incident.device === gpu.pci);
+    const past = moved ? [{ ...first[0], id: idOf("incident", 95), no: 95, node_id: before.id, node_name: before.name, first_at: iso(start - 21 * DAY), last_at: iso(start - 21 * DAY), closed_at: iso(start - 20.9 * DAY), close_reason: "Repaired by repair 44.", state: "closed" }] : [];
+    return {
+      type: "gpu",
+      serial: gpu.serial,
+      places: [...(moved ? [{ ...here, device_id: idOf("device", 900001), node_id: before.id, node_name: before.name, present: false, first_seen_at: iso(start - 90 * DAY), last_seen_at: iso(start - 15 * DAY) }] : []), { ...here, ...(moved ? {} : { first_seen_at: iso(start - 90 * DAY) }) }],
+      incidents: [...first, ...past].map(serialIncident),
+    };
+  }
+
+  function machine(n) {
+    const [one, node] = findNode(n);
+    const start = world().start;
+    const serial = nodeDetail(one, node, world()).host_serial;
+    const earlier = node.key === "17-03" ? [{ id: idOf("node", 990001), name: "gpu-old-03", cluster_id: idOf("cluster", 2), host_serial: serial, created_at: iso(start - 300 * DAY), joined_at: iso(start - 300 * DAY), removed_at: iso(start - 91 * DAY) }] : [];
+    return {
+      host_serial: serial,
+      nodes: [...earlier, { id: node.id, name: node.name, cluster_id: one.id, host_serial: serial, created_at: iso(start - 90 * DAY), joined_at: iso(start - 90 * DAY), removed_at: null }],
+      incidents: one.incidents.filter((incident) => incident.node_id === node.id).map(serialIncident),
+    };
+  }
+
+  function serials(url) {
+    const q = url.searchParams.get("q") ?? "";
+    const start = world().start;
+    const seen = { first_seen_at: iso(start - 90 * DAY), last_seen_at: iso(start) };
+    const found = [];
+    for (const [one, node] of everyNode()) {
+      const host = `J9${String(node.k).padStart(6, "0")}`;
+      if (host.startsWith(q)) {
+        found.push({ kind: "node", type: "node", serial: host, id: node.id, node_id: node.id, node_name: node.name, cluster_id: one.id, present: true, ...seen });
+      }
+      if (q.startsWith(`16534230${String(node.k).padStart(4, "0")}`) || (q.length < 12 && `16534230${String(node.k).padStart(4, "0")}`.startsWith(q))) {
+        for (const [, , gpu] of gpusOf([one, node])) {
+          if (gpu.serial.startsWith(q)) {
+            found.push({ kind: "device", type: "gpu", serial: gpu.serial, id: gpu.device_id, node_id: node.id, node_name: node.name, cluster_id: one.id, present: gpu.present, ...seen });
+          }
+        }
+      }
+      if (found.length >= 50) {
+        break;
+      }
+    }
+    return { items: found.slice(0, 50) };
+  }
+
+  const routes = [
+    ["GET", "/checks", () => ({
+      items: CHECK_ROWS.map(([check_id, title, source, severity, action, node_fault, clears, window_seconds, clear_rule, family, settles, boot_grace, settable]) => ({
+        check_id, title, source, kind: "passive", severity, action, node_fault, clears, clear_rule, threshold: 1, window_seconds, family, settles, boot_grace, settable, overrides: overrides.filter((one) => one.check_id === check_id),
+      })),
+    })],
+    ["GET", "/check-overrides", (_, url) => page(overrides, url)],
+    ["POST", "/check-overrides/dry-run", (_, __, body) => tryOut(body)],
+    ["POST", "/check-overrides", (_, __, body) => {
+      need("cluster.write");
+      judge(body);
+      if (overrides.some((one) => one.check_id === body.check_id && one.cluster_id === (body.cluster_id ?? null) && one.gpu_type === (body.gpu_type ?? ""))) {
+        throw new Refusal(409, "conflict", "The check is set there already", "Change that setting instead.");
+      }
+      return add(body, Date.now(), "Maya Okafor");
+    }, 201],
+    ["PATCH", "/check-overrides/:o", ({ o }, _, body, headers) => {
+      need("cluster.write");
+      const one = find(o);
+      if (headers["if-match"] !== `"${one.version}"`) {
+        throw new Refusal(412, "version_changed", "Somebody changed it meanwhile", "Read it again, then decide.");
+      }
+      judge({ ...one, ...body });
+      const before = { ...one };
+      Object.assign(one, body, { version: one.version + 1, updated_at: iso(Date.now()) });
+      note("update", before, one, Date.now(), "Maya Okafor");
+      return one;
+    }],
+    ["DELETE", "/check-overrides/:o", ({ o }) => {
+      need("cluster.write");
+      const one = find(o);
+      overrides = overrides.filter((other) => other !== one);
+      note("delete", one, null, Date.now(), "Maya Okafor");
+      return null;
+    }, 204],
+    ["GET", "/devices/:d/history", ({ d }) => deviceHistory(d)],
+    ["GET", "/nodes/:n/machine", ({ n }) => machine(n)],
+    ["GET", "/serials", (_, url) => serials(url)],
+  ];
+  return { routes, reset, changes: () => log };
+}

@@ -1,0 +1,277 @@
+/* One check: how it judges, how it is set and where, who changed that, and what it found lately. */
+import { useComputed } from "@preact/signals";
+import { withQuery } from "../api";
+import type { ViewProps } from "../app";
+import type { Check, CheckOverride } from "../detection-types";
+import { counted, sentence } from "../format";
+import type { AuditRow } from "../identity-types";
+import { may } from "../session";
+import { useQuery, type Query } from "../store";
+import type { ClusterItem, Incident, List } from "../types";
+import { Button } from "../ui/controls";
+import { Listing } from "../ui/listing";
+import { Mark } from "../ui/marks";
+import { FactList, Nothing, Section, Time } from "../ui/page";
+import { Loaded, Skeleton } from "../ui/states";
+import { Table } from "../ui/table";
+import { ask, asked, lacks } from "./asked";
+import { askOverride, OverrideDialog, RemoveOverride } from "./check-override";
+import { actionWords, familyWords, MODE_WORD, placeWords, rank, setWords, sourceWords, standing, thresholdWords, windowWords } from "./check-rules";
+import { Diff } from "./diff";
+import { checkTabs } from "./health-check-tabs";
+import { incidentHref } from "./incident-parts";
+import { End, lasted, Result } from "./incident-words";
+import { MissingPage } from "./missing";
+import { usePaged } from "./paged";
+import { rolesWith } from "./roles";
+import { orgName, SettingsPage } from "./settings";
+
+function Rule({ check }: { check: Check }) {
+  return (
+    <FactList
+      wide
+      facts={[
+        ["Check", <span class="mono">{check.check_id}</span>],
+        ["Reads", sourceWords(check.source)],
+        ["Counts", thresholdWords(check)],
+        ["Window", windowWords(check) ? `${windowWords(check)} without an event clears it` : <Nothing>none: it clears by another rule</Nothing>],
+        ["Clears", check.clear_rule],
+        ["Severity", `${check.severity}${check.node_fault ? ": a fault of the node" : ", no fault of the node"}`],
+        ["Asks for", actionWords(check.action)],
+        ["Settles", check.settles ? "often ends by itself: a repair is proposed after a while" : "no: a repair is proposed at once"],
+        ["After a boot", check.boot_grace ? "a warning until the grace is over, then a fault" : "judged at once"],
+        ["Folds with", familyWords(check.family) || <Nothing>no other check</Nothing>],
+        ["Can be set", check.settable.length > 0 ? check.settable.join(", ") : <Nothing>nothing</Nothing>],
+      ]}
+    />
+  );
+}
+
+function Overrides({ check, clusters }: { check: Check; clusters: ClusterItem[] }) {
+  const rows = [...check.overrides].sort((a, b) => rank(a) - rank(b) || placeWords(a, clusters, "").localeCompare(placeWords(b, clusters, "")));
+  if (check.settable.length === 0) {
+    return <p class="t3">It is part of how Muster works and cannot be set.</p>;
+  }
+  const lack = lacks("cluster.write");
+  return (
+    <>
+      {rows.length === 0 ? (
+        <p class="t2">As delivered everywhere.</p>
+      ) : (
+        <Listing<CheckOverride>
+          name="How it is set"
+          rows={rows}
+          rowKey={(one) => one.id}
+          columns={[
+            { key: "where", head: "Where", cell: (one) => <b>{sentence(placeWords(one, clusters, orgName()))}</b> },
+            {
+              key: "set",
+              head: "Set to",
+              cell: (one) => (
+                <span class="st wrap">
+                  {one.mode && one.mode !== "live" && <Mark kind={one.mode === "off" ? "paused" : "pending"} />}
+                  {sentence(setWords(one))}
+                </span>
+              ),
+            },
+            {
+              key: "why",
+              head: "Why",
+              class: "why",
+              cell: (one) => (
+                <>
+                  {one.reason || <Nothing>not said</Nothing>}
+                  <span class="sub">
+                    {one.created_by}, since <Time iso={one.updated_at} form="moment" />
+                  </span>
+                </>
+              ),
+            },
+            {
+              key: "do",
+              head: <span class="vh">Actions</span>,
+              class: "num nw",
+              cell: (one) => (
+                <span class="pair">
+                  <Button small disabled={lack} showReason={false} label={`Change how it is set for ${placeWords(one, clusters, orgName())}…`} onClick={() => askOverride(one.id)}>
+                    Change…
+                  </Button>
+                  <Button small disabled={lack} showReason={false} label={`Take away how it is set for ${placeWords(one, clusters, orgName())}…`} onClick={() => ask("remove", one.id)}>
+                    Take away…
+                  </Button>
+                </span>
+              ),
+            },
+          ]}
+        />
+      )}
+      {lack && <p class="reason gap8">{lack}</p>}
+    </>
+  );
+}
+
+const VERB: Record<string, string> = { "check_override.create": "set it", "check_override.update": "changed it", "check_override.delete": "took the setting away" };
+
+/** Who changed it, from the audit log: it keeps what was before and after. */
+function Changes({ check, names }: { check: Check; names: Map<string, string> }) {
+  const allowed = may("audit.read");
+  const rows = useQuery<List<AuditRow>>(allowed ? withQuery("/audit", { action: Object.keys(VERB), limit: 200 }) : null, { everyMs: 60_000 });
+  if (!allowed) {
+    return <p class="t3">Who changed it stands in the audit log. Reading that needs the role {rolesWith("audit.read")}.</p>;
+  }
+  return (
+    <Loaded query={rows} what="The changes" rows={3}>
+      {(list) => {
+        const mine = list.items.filter((row) => row.target_name === check.check_id && row.outcome === "done");
+        if (mine.length === 0) {
+          return <p class="t3">{list.next_cursor ? "Not among the last 200 changes of checks." : "Nobody has changed it."}</p>;
+        }
+        return (
+          <ol class="rows">
+            {mine.map((row) => (
+              <li key={row.seq}>
+                <p>
+                  <b>{row.actor}</b> {VERB[row.action ?? ""] ?? row.action}{" "}
+                  <span class="t3">
+                    <Time iso={row.at} form="ago" />
+                  </span>
+                </p>
+                <Diff before={told(row.before, names)} after={told(row.after, names)} label={`What changed in row ${row.seq}`} />
+              </li>
+            ))}
+          </ol>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+const TOLD = ["gpu_type", "mode", "severity", "action", "threshold", "reason"];
+
+/** What a person sets; ids and versions are the log's own. */
+function told(state: Record<string, unknown> | null, names: Map<string, string>): Record<string, unknown> | null {
+  const cluster = typeof state?.cluster_id === "string" ? { cluster: names.get(state.cluster_id) ?? state.cluster_id } : {};
+  return state && { ...cluster, ...Object.fromEntries(TOLD.filter((key) => state[key] !== null && state[key] !== undefined && state[key] !== "").map((key) => [key, state[key]])) };
+}
+
+function Lately({ check, names }: { check: Check; names: Map<string, string> }) {
+  const paged = usePaged<Incident>(withQuery("/incidents", { check_id: [check.check_id], limit: 10 }), { events: (type) => type.startsWith("incident.") });
+  return (
+    <Section title="What it found" hint="in all clusters, newest first">
+      <Loaded query={paged.first as Query<List<Incident>>} what="Its incidents" rows={3}>
+        {() =>
+          paged.rows.length === 0 ? (
+            <p class="t3">It has never failed here.</p>
+          ) : (
+            <>
+              <Table
+                name="What it found"
+                class="desk"
+                rows={paged.rows}
+                rowKey={(one) => one.id}
+                columns={[
+                  { key: "result", head: "Result", class: "nw", cell: (one) => <Result incident={one} /> },
+                  { key: "where", head: "Node", class: "nw", cell: (one) => (one.node_id ? <a href={`/clusters/${one.cluster_id}/nodes/${one.node_id}`}>{one.node_name}</a> : (names.get(one.cluster_id) ?? "many nodes")) },
+                  { key: "what", head: "What was found", class: "t2 why", cell: (one) => one.summary },
+                  { key: "first", head: "Began", number: true, class: "nw", cell: (one) => <Time iso={one.first_at} form="moment" /> },
+                  { key: "lasted", head: "Lasted", number: true, class: "nw", cell: lasted },
+                  { key: "end", head: "End", class: "t2 nw", cell: (one) => <End incident={one} /> },
+                  { key: "no", head: "Incident", number: true, cell: (one) => <a href={incidentHref(one.id)}>{one.no}</a> },
+                ]}
+              />
+              <ul class="mobile mlist">
+                {paged.rows.map((one) => (
+                  <li key={one.id}>
+                    <a class="r" href={incidentHref(one.id)}>
+                      <Mark kind={one.closed_at ? "healthy" : "unhealthy"} label={one.closed_at ? "Over" : "Open"} />
+                      <b>{one.node_name ?? "many nodes"}</b>
+                      <span class="t3 s12">
+                        <Time iso={one.first_at} form="moment" />
+                      </span>
+                      <span class="sub">{one.summary}</span>
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </>
+          )
+        }
+      </Loaded>
+      {paged.foot("incident")}
+    </Section>
+  );
+}
+
+function Dialogs({ check, clusters }: { check: Check; clusters: ClusterItem[] }) {
+  const { what, id } = asked();
+  const override = check.overrides.find((one) => one.id === id) ?? null;
+  if (what === "set") {
+    return <OverrideDialog check={check} override={null} clusters={clusters} />;
+  }
+  if (what === "change" && override) {
+    return <OverrideDialog key={override.id} check={check} override={override} clusters={clusters} />;
+  }
+  return what === "remove" && override ? <RemoveOverride check={check} override={override} clusters={clusters} /> : null;
+}
+
+export function HealthCheckPage({ params }: ViewProps) {
+  const id = params.check ?? "";
+  const checks = useQuery<{ items: Check[] }>("/checks", { everyMs: 60_000 });
+  const clusters = useQuery<List<ClusterItem>>("/clusters?limit=200");
+  const places = clusters.data.value?.items ?? [];
+  const names = useComputed(() => new Map(clusters.data.value?.items.map((one) => [one.id, one.name])));
+  const check = checks.data.value?.items.find((one) => one.check_id === id) ?? null;
+  if (checks.data.value && !check) {
+    return <MissingPage />;
+  }
+  const mode = check ? standing(check) : null;
+  const lack = lacks("cluster.write");
+  const base = check?.overrides.find((one) => rank(one) === 0) ?? null;
+  return (
+    <SettingsPage
+      title={check?.title ?? "Health check"}
+      parts={[<b>{check?.title ?? "Health check"}</b>, mode && (mode.everywhere === "live" ? "live" : <b>{(MODE_WORD[mode.everywhere] ?? "").toLowerCase()}</b>), mode && mode.elsewhere > 0 && `set otherwise in ${counted(mode.elsewhere, "place")}`]}
+      tabs={checkTabs("")}
+      actions={
+        check && check.settable.length > 0 && (
+          <>
+            <Button disabled={lack} showReason={false} onClick={() => askOverride(base?.id ?? null, mode?.everywhere === "live" ? "shadow" : "live")}>
+              {mode?.everywhere === "live" ? "Put it in shadow…" : "Put it live…"}
+            </Button>
+            <Button disabled={lack} showReason={false} onClick={() => askOverride(null)}>
+              Set it differently…
+            </Button>
+          </>
+        )
+      }
+    >
+      {() =>
+        check ? (
+          <>
+            <div class="cols aside">
+              <div>
+                <Section title="How it is set" hint="of several, the nearest to a node holds">
+                  <Overrides check={check} clusters={places} />
+                </Section>
+                <Lately check={check} names={names.value} />
+                <Section title="Changes" hint="from the audit log, newest first">
+                  <Changes check={check} names={names.value} />
+                </Section>
+              </div>
+              <div>
+                <Section title="How it judges" hint="as delivered">
+                  <Rule check={check} />
+                </Section>
+              </div>
+            </div>
+            <Dialogs check={check} clusters={places} />
+          </>
+        ) : (
+          <div class="sec">
+            <Skeleton rows={8} label="the check" />
+          </div>
+        )
+      }
+    </SettingsPage>
+  );
+}

@@ -112,6 +112,7 @@ const struct field node_update_body[] = {
     NULLABLE_ROW(FIELD_TIME, node_update_in, paused_until, 0, 0),
     ROW(FIELD_STR, node_update_in, pdu, 0, 0, 63, NULL),
     ROW(FIELD_STR, node_update_in, file_server, 0, 0, 127, NULL),
+    ROW(FIELD_STR, node_update_in, role, 0, 0, 63, NULL),
     END,
 };
 

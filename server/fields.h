@@ -105,6 +105,7 @@ struct node_update_in {
     int64_t paused_until;
     struct str pdu;
     struct str file_server;
+    struct str role;
     bool schedulable;
     bool auto_repair;
     bool has_rack;
@@ -116,6 +117,7 @@ struct node_update_in {
     bool has_paused_until;
     bool has_pdu;
     bool has_file_server;
+    bool has_role;
     bool null_gpus_expected;
     bool null_paused_until;
 };

@@ -173,7 +173,7 @@ SELECT coalesce(d.index, u.index) AS index, d.id AS device_id, d.serial, CASE WH
 
 -- fragment: node_detail
 {{node_facts}}, n.boot_id, n.booted_at, n.ready_at, n.agent_version, n.driver_version, n.kernel, n.os_image, n.gpu_type, n.host_serial,
-n.address, n.cpus, n.memory_mib, n.gpus_expected, n.auto_repair, n.paused_until, n.paused_by, n.pdu, n.file_server, n.joined_at, n.created_at,
+n.address, n.cpus, n.memory_mib, n.gpus_expected, n.auto_repair, n.paused_until, n.paused_by, n.pdu, n.file_server, n.role, n.joined_at, n.created_at,
 n.updated_at,
 (SELECT row_to_json(t) FROM (SELECT l.seen_at, round(l.cpu_permille / 1000.0, 3) AS cpu_ratio, l.mem_used_mib, l.mem_total_mib,
    round(l.disk_permille / 1000.0, 3) AS disk_ratio, l.net_rx_mbps, l.net_tx_mbps, l.fabric_rx_mbps, l.fabric_tx_mbps) t) AS latest,
@@ -196,15 +196,15 @@ SELECT CASE WHEN t.id IS NULL THEN 404 ELSE 200 END AS status, t.version, row_to
   LEFT JOIN (SELECT {{node_detail}} FROM node n {{node_joins}} WHERE n.org_id = $1 AND n.id = $2::uuid AND n.removed_at IS NULL) t ON true;
 
 -- $3 If-Match $4 actor $5 context $6 rack $7 leaf $8 partition $9 gpus_expected $10 schedulable $11 auto_repair $12 paused_until
--- $13 PDU $14 file server $15 fields present
+-- $13 PDU $14 file server $15 role $16 fields present
 -- name: node_update
 WITH cur AS MATERIALIZED (
-  SELECT {{node_base}}, 'paused_until' = ANY (string_to_array($15, ',')) AS pauses FROM node n
+  SELECT {{node_base}}, 'paused_until' = ANY (string_to_array($16, ',')) AS pauses FROM node n
    WHERE n.org_id = $1 AND n.id = $2::uuid AND n.removed_at IS NULL FOR UPDATE
 ), n AS (
   UPDATE node n SET rack = coalesce($6, n.rack), leaf = coalesce($7, n.leaf), partition = coalesce($8, n.partition),
-         pdu = coalesce($13, n.pdu), file_server = coalesce($14, n.file_server),
-         gpus_expected = CASE WHEN 'gpus_expected' = ANY (string_to_array($15, ',')) THEN $9::integer ELSE n.gpus_expected END,
+         pdu = coalesce($13, n.pdu), file_server = coalesce($14, n.file_server), role = coalesce($15, n.role),
+         gpus_expected = CASE WHEN 'gpus_expected' = ANY (string_to_array($16, ',')) THEN $9::integer ELSE n.gpus_expected END,
          schedulable = coalesce($10::boolean, n.schedulable),
          cordoned_by = CASE WHEN $10 IS NULL THEN n.cordoned_by END,
          auto_repair = coalesce($11::boolean, n.auto_repair),
@@ -213,15 +213,15 @@ WITH cur AS MATERIALIZED (
          version = n.version + 1, updated_at = now()
     FROM cur WHERE n.org_id = $1 AND n.id = cur.id AND cur.version = $3::bigint AND ($12::timestamptz IS NULL OR $12 > now())
   RETURNING {{node_base}}, n.boot_id, n.booted_at, n.ready_at, n.agent_version, n.driver_version, n.kernel, n.os_image, n.gpu_type, n.host_serial,
-            n.address, n.cpus, n.memory_mib, n.paused_by, n.pdu, n.file_server, n.joined_at, n.created_at, n.updated_at
+            n.address, n.cpus, n.memory_mib, n.paused_by, n.pdu, n.file_server, n.role, n.joined_at, n.created_at, n.updated_at
 ), act AS MATERIALIZED (
   SELECT {{node_detail}} FROM n {{node_joins}}
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
   INSERT INTO event (org_id, seq, type, cluster_id, node_id, actor, summary, data)
-  SELECT $1, h.event_seq, CASE WHEN $15 <> 'schedulable' THEN 'node.updated' WHEN n.schedulable THEN 'node.uncordoned' ELSE 'node.cordoned' END,
-         n.cluster_id, n.id, $4, n.name || ' was changed: ' || replace($15, ',', ', '), jsonb_build_object('fields', string_to_array($15, ','))
+  SELECT $1, h.event_seq, CASE WHEN $16 <> 'schedulable' THEN 'node.updated' WHEN n.schedulable THEN 'node.uncordoned' ELSE 'node.cordoned' END,
+         n.cluster_id, n.id, $4, n.name || ' was changed: ' || replace($16, ',', ', '), jsonb_build_object('fields', string_to_array($16, ','))
     FROM head h, n
 ), au AS (
   INSERT INTO audit (org_id, body)

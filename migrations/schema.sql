@@ -619,6 +619,8 @@ CREATE TABLE muster.command (
     deadline_at timestamp with time zone NOT NULL,
     result text DEFAULT ''::text NOT NULL,
     executor text DEFAULT 'agent'::text NOT NULL,
+    holder uuid,
+    lease_until timestamp with time zone,
     CONSTRAINT command_action_check CHECK (((action = ANY (ARRAY['reset_gpu'::text, 'reboot'::text])) OR ((executor = 'machine'::text) AND (action = 'power_cycle'::text)))),
     CONSTRAINT command_executor_check CHECK ((executor = ANY (ARRAY['agent'::text, 'machine'::text]))),
     CONSTRAINT command_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'sent'::text, 'accepted'::text, 'done'::text, 'refused'::text, 'failed'::text, 'withdrawn'::text, 'expired'::text])))

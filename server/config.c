@@ -47,6 +47,7 @@ const struct config_key config_keys[] = {
     {"settle_seconds", CONFIG_I64, &config.settle_seconds, "90", 0, 3600, "Faults of fabric, files, power and Slurm are given so many seconds to end by themselves before a repair is proposed."},
     {"boot_grace_seconds", CONFIG_I64, &config.boot_grace_seconds, "600", 0, 86400, "So many seconds after a boot or a change of driver, missing GPUs, drivers and services are no fault yet."},
     {"machine_rest_ms", CONFIG_I64, &config.machine_rest_ms, "10000", 0, 600000, "In a power cycle a machine stays off for so long, in milliseconds."},
+    {"lease_seconds", CONFIG_I64, &config.lease_seconds, "30", 2, 600, "A server that was not heard of for so many seconds has lost the power cycles it was at: another looks at what it left."},
     {"drain_wait_seconds", CONFIG_I64, &config.drain_wait_seconds, "0", 0, 604800, "Seconds between cordon and act: time to cancel."},
     {"command_within_seconds", CONFIG_I64, &config.command_within_seconds, "120", 1, 86400, "A command that no agent took is withdrawn after so many seconds."},
     {"rate_credential_per_minute", CONFIG_I64, &config.rate_credential_per_minute, "600", 0, 1000000, "Requests a minute of one session or service token; 0: no limit. Agents have none."},
@@ -136,6 +137,7 @@ bool config_read(int argc, char **argv, char *error, size_t error_cap)
         .argv = argv,
         .foreign = foreign,
     };
+    config.instance = uuid_v7();
     return config_load(config_keys, config_keys_count, &source, error, error_cap) &&
            check_together(error, error_cap);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "base/uuid.h"
 
 struct config {
     const char *listen;
@@ -43,7 +44,8 @@ struct config {
     int64_t settle_seconds;      /* what often ends by itself is proposed after so long (90) */
     int64_t boot_grace_seconds;  /* after a boot or a new driver some checks are no fault (600) */
     int64_t machine_rest_ms;     /* (10000) */
-    int64_t drain_wait_seconds;  /* between cordon and act: time to cancel (0) */
+    int64_t lease_seconds; /* a server that says nothing for so long has lost its orders (30) */
+    int64_t drain_wait_seconds;         /* between cordon and act: time to cancel (0) */
     int64_t command_within_seconds;     /* a command that is not taken within is withdrawn (120) */
     int64_t rate_credential_per_minute; /* requests; 0 = no limit (600) */
     int64_t rate_org_per_minute;        /* (6000) */
@@ -53,6 +55,7 @@ struct config {
     int64_t audit_head_seconds;         /* the heads of the audit logs are signed so often (3600) */
     const char *log_level;
     bool log_json;
+    struct uuid instance; /* this process, made anew at each start: leases name it */
 };
 
 extern struct config config;

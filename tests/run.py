@@ -220,7 +220,7 @@ SANITIZER_ENV = {
 # minutes and show little. `script/test asan-all` runs them too.
 NOT_SANITIZED = ["audit", "authz", "bearer", "bola", "catalogue", "check_overrides", "command_keys", "copied_keys", "detection", "figures",
                  "folding", "issuers", "limits", "members", "migrations", "node_state", "org_isolation", "policies", "rejoin", "repair_report",
-                 "repair_storm", "repairs", "replicas", "serials", "statements", "webhooks"]
+                 "repair_safety", "repair_storm", "repairs", "replicas", "serials", "statements", "webhooks"]
 
 
 def asan_pytest(path, extra=()):

@@ -162,7 +162,7 @@ SELECT CASE WHEN EXISTS (SELECT FROM cur) THEN 200 ELSE 404 END AS status, (SELE
        (SELECT count(*) FROM told) AS events;
 
 -- What a node's report takes along. A command stays `sent` and goes out with each report until there is a result: the answer may get lost,
--- and the agent acts once on an id however often it comes. A demo org's commands are for simulated nodes only. $3 the number of the
+-- and the agent acts once on an id however often it comes. It does not go out, nor once more, while something runs on the node. A demo org's commands are for simulated nodes only. $3 the number of the
 -- newest command key that the agent trusts, NULL = it does not say. One row at least: the chain from that key on, where it is not the
 -- newest, and then a command a row. `knows` = it has just said that it trusts the newest.
 -- name: agent_commands
@@ -177,7 +177,7 @@ WITH nd AS MATERIALIZED (
 ), due AS MATERIALIZED (
   SELECT c.id, c.repair_id, c.epoch_generation, c.epoch_n, c.action, c.args, c.boot_id, c.state
     FROM command c JOIN org o ON o.id = c.org_id LEFT JOIN repair r ON r.org_id = $1 AND r.id = c.repair_id
-   WHERE c.org_id = $1 AND c.node_id = $2::uuid AND c.state IN ('ready', 'sent') AND c.deadline_at > now() AND {{repair_stop}} IS NULL
+   WHERE c.org_id = $1 AND c.node_id = $2::uuid AND c.state IN ('ready', 'sent') AND c.deadline_at > now() AND {{repair_stop}} IS NULL AND {{repair_idle}}
      AND c.executor = 'agent' AND (NOT o.demo OR c.args -> 'simulated' = 'true'::jsonb)
    ORDER BY c.epoch_generation, c.epoch_n LIMIT 4 FOR NO KEY UPDATE OF c
 ), sent AS (

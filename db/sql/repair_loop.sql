@@ -131,6 +131,8 @@ SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cl
        coalesce(sc.kind, '') AS scheduler,
        coalesce(ns.closed AND ns.state IN ('idle', 'down') AND ns.job_ids = '' AND sc.read_at > r.state_since
                 AND sc.read_at > now() - interval '60 seconds', false) AS drained,
+       coalesce(sc.read_at > r.state_since AND ns.state <> 'unknown'
+                AND NOT (ns.closed AND ns.state IN ('idle', 'down') AND ns.job_ids = ''), false) AS occupied,
        coalesce(pol.settings ->> 'idle', 'never_interrupt') = 'never_interrupt'
          AND r.state_since < now() - make_interval(secs => coalesce((pol.settings ->> 'idle_wait_seconds')::float8, $3)) AS overdue,
        coalesce((SELECT string_agg('job ' || (j ->> 'id') || ' of ' || (j ->> 'user'), ', ') FROM jsonb_array_elements(ns.jobs) j), '') AS jobs,
@@ -249,7 +251,7 @@ WITH cur AS MATERIALIZED (
   SELECT r.id, r.no, r.cluster_id, r.node_id, r.action, r.incident_id, r.incident_ids, r.boot_id, r.requested_by, r.version, r.decided_by
     FROM repair r
    WHERE r.org_id = $1 AND r.id = $2::uuid AND r.version = $3::bigint AND r.state = ANY ($4::text[]) AND r.command_id IS NULL
-     AND {{repair_stop}} IS NULL
+     AND {{repair_stop}} IS NULL AND {{repair_idle}}
      FOR UPDATE OF r SKIP LOCKED
 ), go AS MATERIALIZED (
   SELECT cur.id, cur.node_id FROM cur JOIN node_latest l ON l.org_id = $1 AND l.node_id = cur.node_id

@@ -6,6 +6,12 @@ SELECT p.settings FROM policy p
  WHERE p.org_id = $1 AND (p.cluster_id IS NULL OR p.cluster_id = n.cluster_id) AND (p.node_id IS NULL OR p.node_id = n.id)
  ORDER BY p.node_id NULLS LAST, p.cluster_id NULLS LAST LIMIT 1
 
+-- Nothing runs on the node of repair r, as far as its scheduler said within a minute. Where there is none nothing is known to run.
+-- fragment: repair_idle
+NOT EXISTS (SELECT FROM cluster_scheduler xc LEFT JOIN node_scheduler xn ON xn.org_id = xc.org_id AND xn.node_id = r.node_id
+             WHERE xc.org_id = r.org_id AND xc.cluster_id = r.cluster_id
+               AND (xn.closed AND xn.state IN ('idle', 'down') AND xn.job_ids = '' AND xc.read_at > now() - interval '60 seconds') IS NOT TRUE)
+
 -- The clusters of this org that have a scheduler: $2 their names, beginning with the org's: "main/gpu-1".
 -- name: scheduler_clusters
 -- role: loop

@@ -39,6 +39,8 @@ static bool claim(const struct order *order, struct db_conn *db, struct arena *a
     db_arg_uuid(&args, arena, &order->command);
     db_arg_i64(&args, arena, TOLD_WITHIN_S);
     db_arg_bool(&args, order->cut_off);
+    db_arg_uuid(&args, arena, &config.instance);
+    db_arg_i64(&args, arena, config.lease_seconds);
     if (db_exec(db, SQL_MACHINE_CLAIM, &order->org, &args, &rows) != 0) {
         return false;
     }
@@ -55,28 +57,67 @@ static bool claim(const struct order *order, struct db_conn *db, struct arena *a
     return mine;
 }
 
-/* state NULL: nobody can say how it ended. */
-static const char *carry_out(const struct order *order, const struct claimed *claimed,
-                             char detail[MACHINE_ERROR_MAX])
-{
-    const struct machine_times times = {
-        .seen_ms = SEEN_MS, .poll_ms = POLL_MS, .rest_ms = config.machine_rest_ms};
+struct asker {
+    const struct order *order;
+    struct db_conn *db;
+    struct arena *arena;
+};
 
-    if (order->cut_off) {
+/* Reading the power may have taken a minute: a stop, a job or a boot may have come meanwhile, and a
+ * server that stood still may have lost its order. Without the database nothing is begun. */
+static enum machine_leave ask_leave(void *arg, char detail[MACHINE_ERROR_MAX])
+{
+    struct asker *asker = arg;
+    struct db_args args = {0};
+    struct db_rows *rows = NULL;
+    enum machine_leave leave = LEAVE_LOST;
+
+    db_arg_uuid(&args, asker->arena, &asker->order->command);
+    db_arg_uuid(&args, asker->arena, &config.instance);
+    db_arg_i64(&args, asker->arena, config.lease_seconds);
+    if (db_exec(asker->db, SQL_MACHINE_MAY, &asker->order->org, &args, &rows) == 0 &&
+        db_rows_count(rows) > 0) {
+        leave = db_is_null(rows, 0, 0) ? LEAVE_GIVEN : LEAVE_REFUSED;
+        (void)snprintf(detail, MACHINE_ERROR_MAX, "%.*s", STR_FMT(db_text(rows, 0, 0)));
+    }
+    db_rows_free(rows);
+    return leave;
+}
+
+/* False: there is nothing to tell. state NULL: nobody can say how it ended. */
+static bool carry_out(struct asker *asker, const struct claimed *claimed,
+                      char detail[MACHINE_ERROR_MAX], const char **ret_state)
+{
+    const struct machine_times times = {.seen_ms = SEEN_MS,
+                                        .poll_ms = POLL_MS,
+                                        .rest_ms = config.machine_rest_ms,
+                                        .leave = ask_leave,
+                                        .arg = asker};
+
+    *ret_state = NULL;
+    if (asker->order->cut_off) {
         (void)machine_heal(claimed->machine, &times, detail);
-        return NULL;
+        return true;
     }
     switch (machine_cycle(claimed->machine, claimed->serial, &times, detail)) {
     case MACHINE_CYCLED:
-        return "accepted";
+        *ret_state = "accepted";
+        break;
     case MACHINE_KEPT:
-        return "refused";
+        *ret_state = "refused";
+        break;
+    case MACHINE_HELD:
+        *ret_state = "withdrawn";
+        break;
+    case MACHINE_LOST:
+        return false;
     case MACHINE_FAILED:
-        return "failed";
+        *ret_state = "failed";
+        break;
     case MACHINE_UNKNOWN:
         break;
     }
-    return NULL;
+    return true;
 }
 
 static void tell(const struct order *order, struct db_conn *db, struct arena *arena,
@@ -88,6 +129,7 @@ static void tell(const struct order *order, struct db_conn *db, struct arena *ar
     db_arg_uuid(&args, arena, &order->command);
     db_arg(&args, state);
     db_arg(&args, detail);
+    db_arg_uuid(&args, arena, &config.instance);
     if (db_exec(db, SQL_MACHINE_TOLD, &order->org, &args, &rows) != 0) {
         /* Its deadline makes it unknown, and what it left is looked at then. */
         log_warning("how an order to a controller ended could not be stored: %s",
@@ -106,9 +148,11 @@ static void work(void *arg, struct db_conn *db)
     if (db != NULL) {
         CLEANUP(arena_freep) struct arena *arena = arena_new(ARENA_CAP);
         if (claim(order, db, arena, &claimed)) {
-            const char *state =
-                claimed.machine == NULL ? "refused" : carry_out(order, &claimed, detail);
-            tell(order, db, arena, state, detail);
+            struct asker asker = {.order = order, .db = db, .arena = arena};
+            const char *state = order->cut_off ? NULL : "refused";
+            if (claimed.machine == NULL || carry_out(&asker, &claimed, detail, &state)) {
+                tell(order, db, arena, state, detail);
+            }
         }
     }
     free(order);
@@ -116,8 +160,13 @@ static void work(void *arg, struct db_conn *db)
 
 static enum err run(struct runner *runner, const struct uuid *org)
 {
+    struct arena *arena = runner_arena(runner);
+    struct db_args args = {0};
     struct db_rows *rows = NULL;
-    enum err err = runner_query(runner, SQL_MACHINE_ORDERS, org, NULL, &rows);
+
+    db_arg_uuid(&args, arena, &config.instance);
+    db_arg_i64(&args, arena, config.lease_seconds);
+    enum err err = runner_query(runner, SQL_MACHINE_ORDERS, org, &args, &rows);
 
     if (err != 0) {
         return err;

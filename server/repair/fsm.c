@@ -49,8 +49,9 @@ static const struct {
     {REPAIR_DRAINING,  REPAIR_ON_WITHDRAW,         REPAIR_CANCELLED},
     {REPAIR_DRAINING,  REPAIR_ON_RESTORE,          REPAIR_UNKNOWN},
 
-    /* resolve and withdraw only while no order has gone out: run_repairs sees to it */
+    /* occupied, resolve and withdraw only while no order has gone out: run_repairs sees to it */
     {REPAIR_ACTING,    REPAIR_ON_ACTED,            REPAIR_REJOINING},
+    {REPAIR_ACTING,    REPAIR_ON_OCCUPIED,         REPAIR_DRAINING},
     {REPAIR_ACTING,    REPAIR_ON_RESOLVE,          REPAIR_RESOLVED},
     {REPAIR_ACTING,    REPAIR_ON_WITHDRAW,         REPAIR_CANCELLED},
     {REPAIR_ACTING,    REPAIR_ON_FAIL,             REPAIR_FAILED},

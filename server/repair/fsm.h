@@ -54,6 +54,7 @@ enum repair_state {
     X(REPAIR_ON_BEGIN, "begin")                                                                    \
     X(REPAIR_ON_CORDONED, "cordoned") /* the node takes no new work */                             \
     X(REPAIR_ON_DRAINED, "drained")   /* nothing runs there any more */                            \
+    X(REPAIR_ON_OCCUPIED, "occupied") /* something runs there again, or nobody knows any more */   \
     X(REPAIR_ON_WITHDRAW, "withdraw") /* the plan stopped being true before the order went out */  \
     X(REPAIR_ON_ACTED, "acted")       /* the executor has taken the order */                       \
     X(REPAIR_ON_LOST, "lost")         /* the deadline passed and the outcome cannot be seen */     \

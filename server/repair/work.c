@@ -6,6 +6,9 @@
 
 #include "server/repair/executors/executor.h"
 
+/* A scheduler that says nothing for so long is waited for in a state that a person can cancel. */
+#define UNREAD_S 60
+
 static const struct repair_next wait = {.todo = TODO_WAIT, .deadline_s = -1};
 
 bool repair_work_read(const struct db_rows *rows, int row, struct repair_work *ret_work)
@@ -42,6 +45,7 @@ bool repair_work_read(const struct db_rows *rows, int row, struct repair_work *r
     w.command_late = db_bool(rows, row, COL("command_late"));
     w.scheduler = db_text(rows, row, COL("scheduler"));
     w.drained = db_bool(rows, row, COL("drained"));
+    w.occupied = db_bool(rows, row, COL("occupied"));
     w.overdue = db_bool(rows, row, COL("overdue"));
     w.jobs = db_text(rows, row, COL("jobs"));
     w.came_back = db_text(rows, row, COL("came_back"));
@@ -181,29 +185,75 @@ static struct repair_next failed(struct arena *arena, const struct repair_work *
                     : arena_printf(arena, "%s: %.*s", what, STR_FMT(work->command_result)));
 }
 
+/* Nothing acts on a node of a scheduler unless it said, since this state began, that it is empty.
+ */
+static bool is_idle(const struct repair_work *work)
+{
+    return work->scheduler.len == 0 || work->drained;
+}
+
+static struct repair_next withdraw(const char *detail)
+{
+    struct repair_next next = step(REPAIR_ON_WITHDRAW, detail);
+
+    next.node = NODE_UNDO;
+    return next;
+}
+
+static struct repair_next next_before_order(const struct repair_work *work,
+                                            const struct executor *executor)
+{
+    if (is_moot(work)) {
+        return resolve();
+    }
+    if (work->rebooted || executor == NULL) {
+        return withdraw(work->rebooted ? "The node booted by itself before the order went out."
+                                       : "Nothing here can carry it out any more.");
+    }
+    if (is_stopped(work)) {
+        return wait;
+    }
+    if (is_idle(work)) {
+        return (struct repair_next){.todo = TODO_ACT, .deadline_s = -1};
+    }
+    if (work->occupied) {
+        return step(REPAIR_ON_OCCUPIED, "Something runs on the node again, so it is waited for.");
+    }
+    return work->state_s < UNREAD_S
+               ? wait
+               : step(REPAIR_ON_OCCUPIED, "The scheduler does not say that the node is empty.");
+}
+
+/* The order is ready and nobody took it: it can still be taken back. */
+static struct repair_next next_before_taken(const struct repair_work *work)
+{
+    struct repair_next next = wait;
+
+    if (is_stopped(work)) {
+        next = withdraw("Repairs were stopped before the order was taken.");
+    } else if (work->scheduler.len > 0 && work->occupied) {
+        next = withdraw("Something began to run on the node before the order was taken.");
+    } else if (work->command_late && !is_idle(work)) {
+        next = withdraw("The scheduler did not say that the node is empty until it was too late.");
+    }
+    next.expire_command = next.todo == TODO_STEP;
+    return next;
+}
+
 static struct repair_next next_acting(struct arena *arena, const struct repair_work *work,
                                       const struct executor *executor)
 {
     if (!work->has_command) {
-        if (is_moot(work)) {
-            return resolve();
-        }
-        if (work->rebooted || executor == NULL) {
-            struct repair_next next =
-                step(REPAIR_ON_WITHDRAW,
-                     work->rebooted ? "The node booted by itself before the order went out."
-                                    : "Nothing here can carry it out any more.");
-            next.node = NODE_UNDO;
-            return next;
-        }
-        return is_stopped(work) ? wait : (struct repair_next){.todo = TODO_ACT, .deadline_s = -1};
+        return next_before_order(work, executor);
     }
-    if (is_stopped(work) && str_eq_c(work->command_state, "ready")) {
-        struct repair_next next =
-            step(REPAIR_ON_WITHDRAW, "Repairs were stopped before the order was taken.");
-        next.expire_command = true;
-        next.node = NODE_UNDO;
-        return next;
+    if (str_eq_c(work->command_state, "ready")) {
+        struct repair_next taken_back = next_before_taken(work);
+        if (taken_back.todo == TODO_STEP) {
+            return taken_back;
+        }
+    }
+    if (str_eq_c(work->command_state, "withdrawn")) {
+        return withdraw(arena_printf(arena, "%.*s", STR_FMT(work->command_result)));
     }
     if (executor == NULL) {
         return wait;

@@ -45,6 +45,7 @@ struct repair_work {
                        */
     struct str scheduler; /* its kind; empty = none is configured for the cluster */
     bool drained;         /* it said, since this state began, that the node is closed and empty */
+    bool occupied;        /* it said, since this state began, that it is not closed or not empty */
     bool overdue;         /* jobs outlived the policy's wait, which interrupts none */
     struct str jobs;      /* what runs there, in words; empty = nothing is known to run */
     struct str came_back; /* sentence; empty = no fault since the node was back */

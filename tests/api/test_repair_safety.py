@@ -1,5 +1,5 @@
 """What a repair must never do: the last of a role, a job that began meanwhile, a herd, a database that is away (promises R8, R13, R15, O1)."""
-import secrets
+import json
 import sys
 from pathlib import Path
 
@@ -68,3 +68,106 @@ def test_a_role_is_a_short_text_that_can_be_taken_away(house):
     assert house.api("GET", path).json()["role"] == ""
     assert change(house, agent, role="controller", rack="r1", leaf="l1", pdu="p1", file_server="nfs-1")["role"] == "controller"
     assert change(house, agent, role="")["role"] == ""
+
+
+# ---------------------------------------------------------------- jobs
+class Slurm:
+    """Its four programs, saying what files say: for states that a real one shows for moments only."""
+
+    PROGRAMS = {
+        "sinfo": '[ -e closed ] && flags=\'["DRAIN"]\' || flags="[]"\n'
+                 'printf \'{"nodes":[{"name":"%s","state":"%s","state_flags":%s,"reason":"%s"}]}\' "$(cat name)" "$(cat state)" "$flags" '
+                 '"$(cat reason)"\n',
+        "squeue": "cat jobs\n",
+        "scontrol": 'case "$3" in state=drain) echo "${4#reason=}" >reason; : >closed;; state=resume) rm closed; : >reason;; esac\n',
+        "scancel": "exit 1\n",
+    }
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+        for name, text in self.PROGRAMS.items():
+            (folder / name).write_text(f"#!/bin/sh\ncd '{folder}' || exit 1\n{text}")
+            (folder / name).chmod(0o755)
+        self.put("reason", "")
+        self.put("name", "nobody")
+        self.empties()
+
+    def put(self, name, text):
+        """As a whole: a program that reads meanwhile sees one or the other."""
+        (self.folder / f"{name}.part").write_text(text)
+        (self.folder / f"{name}.part").rename(self.folder / name)
+
+    def empties(self):
+        self.put("jobs", '{"jobs": []}')
+        self.put("state", "idle")
+
+    def runs(self, state="allocated", job=True):
+        self.put("state", state)
+        if job:
+            name = (self.folder / "name").read_text()
+            self.put("jobs", json.dumps({"jobs": [{"job_id": 41, "user_name": "ada", "name": "train", "job_state": "RUNNING",
+                                                   "job_resources": {"allocated_nodes": [{"nodename": name}]}}]}))
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    return Slurm(tmp_path_factory.mktemp("slurm") / "bin")
+
+
+@pytest.fixture(scope="module")
+def slurm_house(slurm, tmp_path_factory):
+    path = tmp_path_factory.mktemp("executors") / "executors.json"
+    path.write_text(json.dumps({"schedulers": [{"org": "main", "cluster": "local", "kind": "slurm", "bin_dir": str(slurm.folder)}]}))
+    running = make_server(executors_file=str(path), scheduler_period_ms=200, settle_seconds=0, boot_grace_seconds=0)
+    running.sql(f"UPDATE cluster SET healthy_delay_seconds = 1, rejoin_within_seconds = 120 WHERE id = '{running.cluster_id}'")
+    yield running
+    running.stop()
+
+
+def scheduler_says(house, agent, condition):
+    wait_for(lambda: house.sql(f"SELECT {condition} FROM node_scheduler WHERE node_id = '{agent.node_id}'") == "t", said=condition)
+
+
+def test_R15_a_node_that_is_closed_and_has_work_is_not_drained(slurm_house, slurm):
+    house, agent = slurm_house, Agent(slurm_house)
+    slurm.put("name", agent.name)
+    slurm.empties()
+    agent.answer = reboots
+    with Beat(agent):
+        repair = proposed(house, agent)
+        slurm.runs("mixed", job=False)  # what squeue does not list is there all the same
+        scheduler_says(house, agent, "state = 'allocated'")
+        answer = approve(house, repair)
+        assert answer.status_code == 200, answer.text
+        scheduler_says(house, agent, "closed")
+        for state in ("allocated", "completing", "mixed"):
+            slurm.runs(state, job=False)
+            since = house.sql("SELECT max(read_at) FROM cluster_scheduler")
+            wait_for(lambda: house.sql(f"SELECT read_at > '{since}' AND read_at > now() - interval '1 minute' FROM cluster_scheduler") == "t")
+            assert read(house, repair)["state"] in ("cordoning", "draining"), state
+        assert commands_of(house, repair) == 0
+        slurm.empties()
+        assert repair_in(house, agent, "succeeded", "failed", "unknown", "cancelled")["state"] == "succeeded"
+    assert len(agent.acted) == 1
+    wait_for(lambda: not (slurm.folder / "closed").exists(), said="the node is given back")
+
+
+def test_R15_a_job_that_begins_between_the_check_and_the_act_is_not_interrupted(slurm_house, slurm):
+    house, agent = slurm_house, Agent(slurm_house)
+    slurm.put("name", agent.name)
+    slurm.empties()
+    repair = proposed(house, agent)
+    house.sql(f"UPDATE node_latest SET seen_at = now() + interval '1 minute' WHERE node_id = '{agent.node_id}'")
+    assert approve(house, repair).status_code == 200
+    # Checked, and ordered; the agent has not asked yet. Somebody opens the node again, and a job begins.
+    wait_for(lambda: commands_of(house, repair) == 1)
+    slurm.runs()
+    scheduler_says(house, agent, "job_ids = '41'")
+    assert agent.report().get("commands") in (None, []), "the order is not handed out"
+    wait_for(lambda: read(house, repair)["state"] == "cancelled", said=lambda: read(house, repair))
+    assert "began to run" in read(house, repair)["reason"]
+    assert house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") == "expired"
+    agent.report()
+    assert agent.commands == {} and agent.acted == []
+    slurm.empties()

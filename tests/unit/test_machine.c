@@ -106,6 +106,36 @@ Test(machine, nothing_is_done_to_what_cannot_be_read_or_refuses)
     cr_assert_eq(bmc.offs, 0);
 }
 
+static enum machine_leave give(void *arg, char ret_detail[MACHINE_ERROR_MAX])
+{
+    (void)snprintf(ret_detail, MACHINE_ERROR_MAX, "A job began.");
+    return *(const enum machine_leave *)arg;
+}
+
+Test(machine, R15_what_must_be_true_is_asked_right_before_the_effect)
+{
+    static const struct {
+        enum machine_leave leave;
+        enum machine_end end;
+        int orders;
+    } cases[] = {
+        {LEAVE_GIVEN, MACHINE_CYCLED, 2},
+        {LEAVE_REFUSED, MACHINE_HELD, 0},
+        {LEAVE_LOST, MACHINE_LOST, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        enum machine_leave leave = cases[i].leave;
+        struct machine_times asking = times;
+        asking.leave = give;
+        asking.arg = &leave;
+        fresh();
+        cr_assert_eq(machine_cycle(&machine, STR(""), &asking, detail), cases[i].end, "%zu", i);
+        cr_assert_eq(bmc.orders, cases[i].orders, "%zu", i);
+        cr_assert(bmc.on);
+    }
+}
+
 Test(machine, an_unclear_answer_is_settled_by_the_power)
 {
     fresh();

@@ -12,7 +12,7 @@ static const char *const expected[REPAIR_STATE_COUNT][REPAIR_EVENT_COUNT] = {
     [REPAIR_APPROVED] = {[REPAIR_ON_BEGIN] = "cordoning", [REPAIR_ON_LAPSE] = "proposed", [REPAIR_ON_CANCEL] = "cancelled", [REPAIR_ON_RESOLVE] = "resolved", [REPAIR_ON_RESTORE] = "unknown"},
     [REPAIR_CORDONING] = {[REPAIR_ON_CORDONED] = "draining", [REPAIR_ON_CANCEL] = "cancelled", [REPAIR_ON_RESOLVE] = "resolved", [REPAIR_ON_WITHDRAW] = "cancelled", [REPAIR_ON_RESTORE] = "unknown"},
     [REPAIR_DRAINING] = {[REPAIR_ON_DRAINED] = "acting", [REPAIR_ON_CANCEL] = "cancelled", [REPAIR_ON_RESOLVE] = "resolved", [REPAIR_ON_WITHDRAW] = "cancelled", [REPAIR_ON_RESTORE] = "unknown"},
-    [REPAIR_ACTING] = {[REPAIR_ON_ACTED] = "rejoining", [REPAIR_ON_RESOLVE] = "resolved", [REPAIR_ON_WITHDRAW] = "cancelled", [REPAIR_ON_FAIL] = "failed", [REPAIR_ON_LOST] = "unknown", [REPAIR_ON_RESTORE] = "unknown"},
+    [REPAIR_ACTING] = {[REPAIR_ON_ACTED] = "rejoining", [REPAIR_ON_OCCUPIED] = "draining", [REPAIR_ON_RESOLVE] = "resolved", [REPAIR_ON_WITHDRAW] = "cancelled", [REPAIR_ON_FAIL] = "failed", [REPAIR_ON_LOST] = "unknown", [REPAIR_ON_RESTORE] = "unknown"},
     [REPAIR_REJOINING] = {[REPAIR_ON_REJOINED] = "verifying", [REPAIR_ON_FAIL] = "failed", [REPAIR_ON_LOST] = "unknown", [REPAIR_ON_RESTORE] = "unknown"},
     [REPAIR_VERIFYING] = {[REPAIR_ON_VERIFIED] = "succeeded", [REPAIR_ON_FAIL] = "failed", [REPAIR_ON_LOST] = "unknown", [REPAIR_ON_RESTORE] = "unknown"},
     [REPAIR_UNKNOWN] = {[REPAIR_ON_REJOINED] = "verifying", [REPAIR_ON_FAIL] = "failed", [REPAIR_ON_SETTLE_SUCCEEDED] = "succeeded", [REPAIR_ON_SETTLE_FAILED] = "failed"},

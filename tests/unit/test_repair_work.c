@@ -181,6 +181,59 @@ Test(repair_work, what_became_of_an_order_decides_and_silence_after_handing_it_o
     }
 }
 
+Test(repair_work, R15_nothing_is_ordered_before_the_scheduler_said_once_more_that_the_node_is_empty)
+{
+    struct repair_work work = work_in(REPAIR_ACTING);
+
+    work.scheduler = STR("slurm");
+    assert_waits(&work);
+    work.drained = true;
+    cr_assert_eq(next_of(&work).todo, TODO_ACT);
+    work.drained = false;
+    work.occupied = true;
+    assert_step(&work, REPAIR_ON_OCCUPIED);
+    work.occupied = false;
+    work.state_s = 61; /* it says nothing: a person may cancel what drains */
+    assert_step(&work, REPAIR_ON_OCCUPIED);
+}
+
+Test(repair_work, R15_an_order_that_nobody_took_is_taken_back_when_a_job_began)
+{
+    static const struct {
+        bool occupied, drained, late;
+        const char *command;
+        int event; /* -1 = waits */
+    } cases[] = {
+        {true, false, false, "ready", REPAIR_ON_WITHDRAW},
+        {true, false, false, "sent", -1}, /* it may act at any moment */
+        {false, false, false, "ready", -1},
+        {false, false, true, "ready", REPAIR_ON_WITHDRAW},
+        {false, true, true, "ready", REPAIR_ON_FAIL},
+        {false, true, false, "withdrawn", REPAIR_ON_WITHDRAW},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct repair_work work = work_in(REPAIR_ACTING);
+        work.scheduler = STR("slurm");
+        work.has_command = true;
+        work.command_state = str_of(cases[i].command);
+        work.command_result = STR("Something began to run.");
+        work.command_late = cases[i].late;
+        work.occupied = cases[i].occupied;
+        work.drained = cases[i].drained;
+        struct repair_next next = next_of(&work);
+        cr_assert_eq(next.todo, cases[i].event < 0 ? TODO_WAIT : TODO_STEP, "case %zu", i);
+        if (cases[i].event >= 0) {
+            cr_assert_eq((int)next.event, cases[i].event, "case %zu", i);
+        }
+        if (cases[i].event == REPAIR_ON_WITHDRAW) {
+            cr_assert_eq(next.node, NODE_UNDO, "case %zu", i);
+            cr_assert_eq(next.expire_command, strcmp(cases[i].command, "ready") == 0, "case %zu",
+                         i);
+        }
+    }
+}
+
 Test(repair_work, a_node_is_back_when_its_new_boot_is_ready_and_heard)
 {
     struct repair_work work = work_in(REPAIR_REJOINING);

@@ -84,6 +84,11 @@ enum machine_end machine_cycle(const struct machine *machine, struct str wanted_
         say(detail, "The controller is another machine's, with the serial number", serial);
         return MACHINE_KEPT;
     }
+    enum machine_leave leave =
+        times->leave == NULL ? LEAVE_GIVEN : times->leave(times->arg, detail);
+    if (leave != LEAVE_GIVEN) {
+        return leave == LEAVE_LOST ? MACHINE_LOST : MACHINE_HELD;
+    }
     if (power == POWER_ON) {
         enum machine_said said = machine->driver->set(machine, false, error);
         if (said == MACHINE_REFUSED) {

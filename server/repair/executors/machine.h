@@ -34,15 +34,26 @@ struct machine_driver {
 
 const struct machine_driver *machine_driver_of(struct str kind);
 
+enum machine_leave {
+    LEAVE_GIVEN,
+    LEAVE_REFUSED, /* with a sentence */
+    LEAVE_LOST,    /* another server looks after it now */
+};
+
 struct machine_times {
     int64_t seen_ms; /* an off or on must show within */
     int64_t poll_ms; /* between two readings */
     int64_t rest_ms; /* off for so long, so that capacitors empty */
+    /* Asked right before the first effect, after everything that takes time; NULL = given. */
+    enum machine_leave (*leave)(void *arg, char detail[MACHINE_ERROR_MAX]);
+    void *arg;
 };
 
 enum machine_end {
     MACHINE_CYCLED,  /* it was seen off, then on */
     MACHINE_KEPT,    /* nothing was done to it */
+    MACHINE_HELD,    /* likewise: what must be true no longer is */
+    MACHINE_LOST,    /* likewise: another server looks after it */
     MACHINE_FAILED,  /* it is off and cannot be powered on */
     MACHINE_UNKNOWN, /* nobody can say */
 };

@@ -21,7 +21,7 @@ export function chance(...keys) {
 
 /** An id in the form of UUIDv7 that names its kind and number. */
 export function idOf(kind, n) {
-  const kinds = { org: 1, project: 2, cluster: 3, node: 4, incident: 5, repair: 6, device: 7, token: 8, person: 9, session: 10, request: 11, member: 12, service: 13, issuer: 14 };
+  const kinds = { org: 1, project: 2, cluster: 3, node: 4, incident: 5, repair: 6, device: 7, token: 8, person: 9, session: 10, request: 11, member: 12, service: 13, issuer: 14, webhook: 15, delivery: 16 };
   return `0198f3c2-${pad(kinds[kind].toString(16), 4)}-7000-8000-${pad(n.toString(16), 12)}`;
 }
 

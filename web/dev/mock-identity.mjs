@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { idOf, iso } from "./mock-data.mjs";
 import { issuers } from "./mock-issuers.mjs";
+import { webhooks } from "./mock-webhooks.mjs";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -49,6 +50,7 @@ function makeChain(orgId, now, rows) {
 export function identity(tools) {
   const { need, page, missing, Refusal } = tools;
   const providers = issuers(tools);
+  const hooks = webhooks(tools);
   let chain;
   let members;
   let tokens;
@@ -62,6 +64,7 @@ export function identity(tools) {
     const now = Date.now();
     made = 0;
     providers.reset();
+    hooks.reset();
     joins = [];
     const session = (n, more) => ({ id: idOf("session", n), org: { id: tools.org(), name: "main" }, created_at: iso(now - n * 3_600_000), seen_at: iso(now - n * 240_000), expires_at: iso(now + 8 * 3_600_000), address: `10.4.2.${n}`, user_agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36", issuer: { id: idOf("issuer", 1), title: "Okta" }, current: n === 1, ...more });
     sessions = [session(1, {}), session(2, { user_agent: "muster/0.1", address: "10.4.7.21" }), session(3, { user_agent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1", issuer: null })];
@@ -106,6 +109,7 @@ export function identity(tools) {
 
   const routes = [
     ...providers.routes,
+    ...hooks.routes,
     ["GET", "/audit", (_, url) => {
       need("audit.read");
       const get = (key) => url.searchParams.get(key);

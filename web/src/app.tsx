@@ -27,6 +27,7 @@ const EventsPage = lazy<ViewProps>("Events", async () => (await import("./views/
 const IncidentPage = lazy<ViewProps>("This incident", async () => (await import("./views/incident")).IncidentPage);
 const NewClusterPage = lazy<ViewProps>("This form", async () => (await import("./views/new-cluster")).NewClusterPage);
 const AuditPage = lazy<ViewProps>("The audit log", async () => (await import("./views/audit")).AuditPage);
+const WebhooksPage = lazy<ViewProps>("Webhooks", async () => (await import("./views/webhooks")).WebhooksPage);
 const TokensPage = lazy<ViewProps>("Tokens", async () => (await import("./views/tokens")).TokensPage);
 const IdentityPage = lazy<ViewProps>("Identity providers", async () => (await import("./views/identity")).IdentityPage);
 const NewIssuerPage = lazy<ViewProps>("This form", async () => (await import("./views/identity")).NewIssuerPage);
@@ -61,6 +62,8 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/settings/identity/:issuer", IssuerPage],
   ["/settings/tokens", TokensPage],
   ["/settings/tokens/:tab", TokensPage],
+  ["/settings/webhooks", WebhooksPage],
+  ["/settings/webhooks/:webhook", WebhooksPage],
   ["/settings/members", MembersPage],
   ["/settings/members/:tab", MembersPage],
   ["/settings/checks", HealthChecksPage],

@@ -36,6 +36,49 @@ export interface ServiceTokenCreated extends ServiceToken {
   secret_shown_once: boolean;
 }
 
+/** Where messages about events of some kinds are sent. */
+export interface Webhook {
+  id: string;
+  name: string;
+  url: string;
+  ca_certificate: string | null;
+  kinds: string[];
+  cluster_id: string | null;
+  enabled: boolean;
+  created_by: string;
+  created_at: string;
+  updated_at: string;
+  /** the secret before the present one signs too until then */
+  previous_until: string | null;
+  delivered_at: string | null;
+  /** tries in a row that were not taken */
+  failures: number;
+  rest_until: string | null;
+  /** by Muster, with its reason */
+  disabled_at: string | null;
+  disabled_reason: string;
+  version: number;
+}
+
+/** secret: once; null where the same request was sent twice */
+export interface WebhookCreated extends Webhook {
+  secret: string | null;
+  secret_shown_once: boolean;
+}
+
+export interface WebhookDelivery {
+  id: string;
+  event_seq: number | null;
+  kind: string;
+  state: "waiting" | "delivered" | "failed";
+  attempts: number;
+  tries: { at: string; status: number | null; duration_ms: number; error: string }[];
+  next_at: string | null;
+  created_at: string;
+  ended_at: string | null;
+  body: { type: string; timestamp: string; data: { summary: string } };
+}
+
 export interface JoinTokenRow {
   id: string;
   cluster_id: string;

@@ -14,7 +14,8 @@
 #define TOKEN_MAX ((size_t)16 << 10)
 #define PAGE "500"
 #define PAGES_MAX 2000 /* a million pods */
-/* Those that are on a node and have not ended: spec.nodeName!=,status.phase!=Succeeded and so on. */
+/* Those that are on a node and have not ended: spec.nodeName!=,status.phase!=Succeeded and so on.
+ */
 #define LIVE_PODS \
     "fieldSelector=spec.nodeName%21%3D%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
 #define URL_MAX 8192

@@ -226,6 +226,7 @@ const SETTINGS: readonly [href: string, label: string][] = [
   ["/settings/tokens", "Tokens and agents"],
   ["/settings/members", "Members and grants"],
   ["/settings/checks", "Health checks"],
+  ["/settings/webhooks", "Webhooks"],
 ];
 
 function RailLinks({ close }: { close?: () => void }) {

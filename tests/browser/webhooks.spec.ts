@@ -28,14 +28,13 @@ test("a webhook is set up, tried, and its deliveries are sent again", async () =
   assert.match(secret, /^whsec_/);
   await page.getByRole("button", { name: "Send a test to tickets" }).click();
   await says(page, /It arrived: 204 after \d+ ms/);
-  assert.deepEqual(await axe(page), []);
   await page.getByRole("button", { name: "I have kept it" }).click();
   assert.equal(await page.getByText(secret).count(), 0);
 
   await page.getByRole("link", { name: "pager" }).click();
   await says(page, "Repair 41 is proposed");
   await says(page, "It answered 500.");
-  await looksRight(page);
+  assert.deepEqual(await axe(page), []);
   await page.getByRole("button", { name: /^Send again repair.proposed of/ }).click();
   await page.getByText("It answered 500.").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Rotate the secret…" }).click();

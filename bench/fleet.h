@@ -23,6 +23,7 @@ enum sim_state {
     SIM_ENROLLING,
     SIM_LIVE,
     SIM_BOOTING, /* sends nothing until wake_us */
+    SIM_SILENT,  /* the same, but is the same boot afterwards */
     SIM_REFUSED, /* the server said no for good */
 };
 
@@ -83,6 +84,12 @@ void fleet_name(const struct fleet *fleet, const struct sim_node *node, char nam
 struct ed25519 *fleet_key(const struct fleet *fleet, const struct sim_node *node);
 /* Draws new faults for the time since the last call, and ends those that end by themselves. */
 void fleet_faults(struct fleet *fleet, int64_t now_us);
+/* Breaks one node now; false = it is not live, or broken already. */
+bool fleet_break(struct fleet *fleet, size_t index, const struct fault_kind *kind, int64_t now_us);
+/* Lets a live node say nothing for so long. */
+bool fleet_silence(struct fleet *fleet, size_t index, int64_t seconds, int64_t now_us);
+/* Ends the fault or the silence of a node; false = there is none. */
+bool fleet_mend(struct fleet *fleet, size_t index, int64_t now_us);
 /* A new boot: streams start again, faults that a boot cures end. */
 void fleet_boot(struct fleet *fleet, struct sim_node *node, int64_t now_us);
 /* The node's report into node->body. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns bench/sim.json (fault kinds, rates, raw lines) into the C table of muster-sim: gen_faults.py sim.json faults_table.c"""
+"""Turns bench/sim.json (fault kinds, rates, raw lines) and bench/drills.json into the C tables of muster-sim: gen_faults.py sim.json drills.json faults_table.c"""
 
 import json
 import sys
@@ -19,7 +19,6 @@ SUMMARIES = {
     "hbm_uncontained": "GPU {gpu}: uncontained memory error (Xid 95)",
     "hbm_row_remap_failure": "GPU {gpu}: row remapping failed (Xid 64)",
     "sram_uncorrectable": "GPU {gpu}: uncorrectable SRAM error (Xid 48)",
-    "gpu_sdc": "GPU {gpu}: wrong results in a compute test",
     "gpu_thermal_slowdown": "GPU {gpu}: slowed down by heat",
     "gpu_hbm_thermal": "GPU {gpu}: memory too hot",
     "nvswitch_fatal": "NVSwitch: fatal SXid",
@@ -33,7 +32,6 @@ SUMMARIES = {
     "kernel_lockup": "The kernel reports a soft lockup",
     "dimm_ue": "Uncorrectable memory error",
     "dimm_ce_storm": "Many corrected memory errors",
-    "psu_lost": "A power supply failed",
     "nvme_fault": "An NVMe disk failed",
     "fs_readonly": "A file system became read-only",
     "disk_full": "A file system is nearly full",
@@ -68,19 +66,34 @@ def row(kind):
         "true" if expect.get("node_fault") else "false", quote(clears(kind)),
         quote(SUMMARIES[kind["id"]]), "true" if kind.get("scope") == "gpu" else "false", f'{float(kind["rate_per_1000_node_days"])!r}',
         f'{float(cured.get("reboot", 0.5))!r}', f'{float(cured.get("reset_gpu", 0.5))!r}',
-        "{" + ", ".join("NULL" if line is None else quote(line) for line in lines) + "}",
+        "{" + ", ".join("NULL" if line is None else quote(line) for line in lines) + "}", quote(""),
+    ]
+    return "    {" + ", ".join(fields) + "},"
+
+
+def drill(kind):
+    """Made on request only: without a rate. A boot or a reset cures it."""
+    lines = (kind["lines"] + [None] * 3)[:3]
+    fields = [
+        quote(kind["id"]), quote(kind["check"]), quote(kind["code"]), quote(kind["severity"]), quote(kind["action"]),
+        "true" if kind["node_fault"] else "false", quote(kind["clears"]), quote(kind["summary"]),
+        "true" if kind.get("scope") == "gpu" else "false", "0.0", "1.0", "1.0",
+        "{" + ", ".join("NULL" if line is None else quote(line) for line in lines) + "}", quote(kind.get("device", "")),
     ]
     return "    {" + ", ".join(fields) + "},"
 
 
 def main():
-    data = json.load(open(sys.argv[1]))
-    # Crashes are the node's silence, and Slurm's kinds need a Slurm: neither is a line an agent reads.
+    data, drills = (json.load(open(path)) for path in sys.argv[1:3])
+    # What no check reads (crashes are the node's silence, power supplies and active tests are nobody's yet) is left out.
     kinds = [k for k in data["kinds"] if k["id"] in SUMMARIES]
-    with open(sys.argv[2], "w") as out:
-        out.write('/* Made from bench/sim.json by bench/gen_faults.py. */\n#include "bench/faults.h"\n\n#include <stddef.h>\n\n')
-        out.write("const struct fault_kind fault_kinds[] = {\n" + "\n".join(map(row, kinds)) + "\n};\n")
-        out.write("const size_t fault_kinds_count = sizeof(fault_kinds) / sizeof(fault_kinds[0]);\n")
+    with open(sys.argv[3], "w") as out:
+        out.write('/* Made from bench/sim.json and bench/drills.json by bench/gen_faults.py. */\n#include "bench/faults.h"\n\n#include <stddef.h>\n\n')
+        out.write("const struct fault_kind fault_kinds[] = {\n" + "\n".join([*map(row, kinds), *map(drill, drills["kinds"])]) + "\n};\n")
+        out.write("const size_t fault_kinds_count = sizeof(fault_kinds) / sizeof(fault_kinds[0]);\n\n")
+        out.write("const struct fault_reason fault_reasons[] = {\n")
+        out.writelines(f"    {{{quote(check)}, {quote(why)}}},\n" for check, why in drills["not_made"].items())
+        out.write("};\nconst size_t fault_reasons_count = sizeof(fault_reasons) / sizeof(fault_reasons[0]);\n")
 
 
 main()

@@ -14,6 +14,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/exchange.h"
+#include "bench/orders.h"
+#include "bench/story.h"
 
 #define SECOND_US 1000000LL
 #define ENROL_AT_ONCE 64
@@ -27,6 +29,7 @@ static const char *state_dir;
 static const char *ca_file;
 static const char *name_prefix;
 static const char *faults_text;
+static const char *break_text;
 static int64_t nodes;
 static const char *interval_text;
 static int64_t duration_s;
@@ -42,6 +45,8 @@ static const struct config_key keys[] = {
     {"duration", CONFIG_I64, &duration_s, "60", 0, 604800, "Seconds to run; 0 = until stopped."},
     {"faults", CONFIG_STR, &faults_text, "", 0, 0,
      "Fault rate as a multiple of real rates; 0 = none (the default; 400 with --demo)."},
+    {"break", CONFIG_STR, &break_text, "", 0, 0,
+     "Faults once all have joined: KIND[@NODE[-NODE]][+SECONDS], several by commas."},
     {"connections", CONFIG_I64, &connections, "0", 0, 18000,
      "Connections to use; 0 = one a node, at most 512."},
     {"prefix", CONFIG_STR, &name_prefix, "gpu", 0, 0, "First part of the nodes' names."},
@@ -133,6 +138,12 @@ static void turn_node(struct exchange *exchange, struct sim_node *node, int64_t 
             fleet_boot(exchange->fleet, node, now);
         }
         break;
+    case SIM_SILENT:
+        if (now >= node->wake_us) {
+            node->state = SIM_LIVE;
+            node->next_us = now;
+        }
+        break;
     case SIM_LIVE:
         if (now >= node->next_us && now < exchange->end_us) {
             exchange_report(exchange, node, now);
@@ -160,6 +171,22 @@ static bool is_stuck(const struct exchange *exchange, size_t *joined, int64_t *p
     return duration_s > 0 && now - *progress_us > JOIN_PATIENCE_US;
 }
 
+static struct orders orders;
+static struct story story;
+
+/* Once all have joined: what was asked for by --break, from outside, and by the demo's story. */
+static void turn_orders(struct exchange *exchange, bool first, int64_t now)
+{
+    struct str bad;
+    if (first && !orders_take(&orders, str_of(break_text), now, &bad)) {
+        log_warning("there is no order %.*s", (int)bad.len, bad.ptr);
+    }
+    if (demo) {
+        story_turn(&story, &orders, exchange->fleet, now);
+    }
+    orders_turn(&orders, exchange->fleet, now);
+}
+
 /* Enrols all, then reports for the duration; what is in flight at the end is waited for. */
 static void run_fleet(struct exchange *exchange)
 {
@@ -170,7 +197,8 @@ static void run_fleet(struct exchange *exchange)
     exchange->counted_us = INT64_MAX;
     while (!stopping) {
         int64_t now = clock_mono_us();
-        if (!counting && all_settled(exchange)) {
+        bool first = !counting && all_settled(exchange);
+        if (first) {
             counting = true;
             exchange->counted_us = now;
             log_info("%zu nodes joined, %zu were refused (last status %d)", exchange->live,
@@ -189,6 +217,9 @@ static void run_fleet(struct exchange *exchange)
             break;
         }
         fleet_faults(exchange->fleet, now);
+        if (counting) {
+            turn_orders(exchange, first, now);
+        }
         for (size_t i = 0; i < exchange->fleet->count; i++) {
             turn_node(exchange, &exchange->fleet->nodes[i], now);
         }
@@ -228,8 +259,44 @@ static void show_help(void)
     config_show(keys, COUNTOF(keys), &text);
     (void)printf(
         "muster-sim --server URL --token JOIN --nodes N --interval S --duration S [--faults RATE] "
-        "[--json]\n\n%s",
+        "[--break KIND@NODE,...] [--json]\n"
+        "muster-sim list            the kinds of fault\n"
+        "muster-sim break --state DIR KIND[@NODE[-NODE]][+SECONDS]...   asks one that runs\n\n%s",
         text.ptr);
+}
+
+static int list_kinds(void)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    orders_list(&text);
+    (void)fputs(text.ptr, stdout);
+    return 0;
+}
+
+/* break --state DIR ORDER...: leaves the orders for the simulator that runs with that state. */
+static int leave_orders(int argc, char **argv)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+    struct orders tried = {0};
+    struct str bad;
+    if (argc < 5 || strcmp(argv[2], "--state") != 0) {
+        (void)fprintf(stderr, "muster-sim: break --state DIR KIND[@NODE[-NODE]][+SECONDS]...\n");
+        return 2;
+    }
+    for (int i = 4; i < argc; i++) {
+        buf_printf(&text, "%s\n", argv[i]);
+    }
+    if (!orders_take(&tried, buf_str(&text), 0, &bad)) {
+        (void)fprintf(stderr, "muster-sim: there is no kind or node %.*s; muster-sim list\n",
+                      (int)bad.len, bad.ptr);
+        return 2;
+    }
+    int error = orders_leave(argv[3], buf_str(&text));
+    if (error != 0) {
+        (void)fprintf(stderr, "muster-sim: %s: %s\n", argv[3], strerrordesc_np(error));
+        return 2;
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -242,9 +309,24 @@ int main(int argc, char **argv)
         show_help();
         return 0;
     }
+    if (argc == 2 && strcmp(argv[1], "list") == 0) {
+        return list_kinds();
+    }
+    if (argc > 1 && strcmp(argv[1], "break") == 0) {
+        return leave_orders(argc, argv);
+    }
     if (!set_options(argc, argv, &interval_s, &faults)) {
         return 2;
     }
+    struct str bad;
+    if (!orders_take(&orders, str_of(break_text), 0, &bad)) {
+        (void)fprintf(stderr,
+                      "muster-sim: --break: there is no kind or node %.*s; muster-sim list\n",
+                      (int)bad.len, bad.ptr);
+        return 2;
+    }
+    orders.count = 0; /* they wait until all have joined */
+    orders.state_dir = state_dir;
     (void)signal(SIGINT, stop);
     (void)signal(SIGTERM, stop);
     struct rlimit files;

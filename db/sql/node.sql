@@ -174,7 +174,7 @@ SELECT coalesce(d.index, u.index) AS index, d.id AS device_id, d.serial, CASE WH
 -- fragment: node_detail
 {{node_facts}}, n.boot_id, n.booted_at, n.ready_at, n.agent_version, n.driver_version, n.kernel, n.os_image, n.gpu_type, n.host_serial,
 n.address, n.cpus, n.memory_mib, n.gpus_expected, n.auto_repair, n.paused_until, n.paused_by, n.pdu, n.file_server, n.role, n.joined_at, n.created_at,
-n.updated_at,
+n.updated_at, (SELECT x.driver_changed_at FROM node x WHERE x.org_id = n.org_id AND x.id = n.id) AS driver_changed_at,
 (SELECT row_to_json(t) FROM (SELECT l.seen_at, round(l.cpu_permille / 1000.0, 3) AS cpu_ratio, l.mem_used_mib, l.mem_total_mib,
    round(l.disk_permille / 1000.0, 3) AS disk_ratio, l.net_rx_mbps, l.net_tx_mbps, l.fabric_rx_mbps, l.fabric_tx_mbps) t) AS latest,
 (SELECT coalesce(json_agg(row_to_json(t) ORDER BY t.index, t.device_id), '[]') FROM ({{node_gpus}}) t) AS gpus,

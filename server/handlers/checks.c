@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/encode.h"
+#include "server/config.h"
 #include "server/health/traits.h"
 #include "server/span.h"
 
@@ -98,6 +99,10 @@ static enum err on_overrides(struct request *rq, const struct db_rows *rows)
         write_check(&enc, &catalog_checks[i], rows);
     }
     enc_arr_end(&enc);
+    enc_key(&enc, "settle_seconds");
+    enc_i64(&enc, config.settle_seconds);
+    enc_key(&enc, "boot_grace_seconds");
+    enc_i64(&enc, config.boot_grace_seconds);
     enc_obj_end(&enc);
     reply_json(rq, 200, (struct str){arena_strndup(rq->arena, text.ptr, text.len), text.len});
     return ERR_NONE;

@@ -290,6 +290,7 @@ def test_a_change_of_driver_has_the_same_grace(patient):
     tell(agent, ("driver_mismatch", "", "", 12, {}))
     node = wait_for(lambda: (n := patient.api("GET", f"nodes/{agent.node_id}").json()) and n["warning"] and n, LONG)
     assert node["state"] != "unhealthy" and repairs_of(patient, agent) == []
+    assert node["driver_changed_at"] and patient.api("GET", "checks").json()["boot_grace_seconds"] > 0
     patient.sql(f"UPDATE node SET driver_changed_at = driver_changed_at - interval '2 hours' WHERE id = '{agent.node_id}'")
     wait_for(lambda: patient.api("GET", f"nodes/{agent.node_id}").json()["state"] == "unhealthy", LONG)
 

@@ -1,7 +1,7 @@
 /* Faults as they are judged: cells of the matrix, incidents with what was folded into them, checks and how they are set, the past of a part. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach } from "node:test";
-import { eventually, LARGE, looksRight, nodeId, reads, says, Stage, test } from "./support";
+import { axe, eventually, LARGE, looksRight, nodeId, reads, says, Stage, test } from "./support";
 
 let stage: Stage;
 before(async () => {
@@ -128,5 +128,23 @@ test("a part is followed by its serial from its node to the nodes before, and a 
   await page.keyboard.press("Enter");
   await says(page, /matches for J9000/);
   await looksRight(page);
+  await stage.leave(page);
+});
+
+test("maintenance is begun for a time, says until when and by whom, and is ended; a change of driver says its grace", async () => {
+  const page = await stage.page(`${base}/nodes/${nodeId(3, 4)}`);
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("button", { name: "Maintenance…" }).click();
+  await page.getByLabel("For how long").selectOption("8");
+  await says(page, /By itself at .*; the state before returns/);
+  assert.deepEqual(await axe(page), []);
+  await page.getByRole("button", { name: "Begin the maintenance" }).click();
+  await says(page, /in maintenance until .*, by Maya Okafor/);
+  await says(page, /It ends by itself in 7 h 59 min|It ends by itself in 8 h/);
+  await page.getByRole("button", { name: "End maintenance…" }).click();
+  await page.getByRole("button", { name: "End the maintenance", exact: true }).click();
+  await says(page, "takes new work");
+  await page.goto(`${stage.base}${base}/nodes/${nodeId(31, 1)}`);
+  await says(page, /Its driver was changed lately: GPUs, drivers and services that are missing are a warning until then/);
   await stage.leave(page);
 });

@@ -152,6 +152,8 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
 
   const routes = [
     ["GET", "/checks", () => ({
+      settle_seconds: 90,
+      boot_grace_seconds: 600,
       items: CHECK_ROWS.map(([check_id, title, source, severity, action, node_fault, clears, window_seconds, clear_rule, family, settles, boot_grace, settable]) => ({
         check_id, title, source, kind: "passive", severity, action, node_fault, clears, clear_rule, threshold: 1, window_seconds, family, settles, boot_grace, settable, overrides: overrides.filter((one) => one.check_id === check_id),
       })),

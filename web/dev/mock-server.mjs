@@ -337,6 +337,9 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
         throw new Refusal(412, "version_changed", "Somebody changed it meanwhile", "Read it again, then decide.");
       }
       Object.assign(node, body, { version: (node.version ?? 7) + 1 });
+      if ("paused_until" in body) {
+        Object.assign(node, { paused_by: "Maya Okafor", state: body.paused_until ? "paused" : "healthy", reason: body.paused_until ? "In maintenance, by Maya Okafor." : "", state_since: iso(Date.now()) });
+      }
       emit({ type: "node.updated", cluster_id: one.id, node_id: node.id, node_name: node.name, actor: "Maya Okafor", summary: `${node.name} was changed: ${Object.keys(body).join(", ")}` });
       return nodeDetail(one, node, world);
     }],

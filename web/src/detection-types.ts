@@ -41,6 +41,14 @@ export interface Check {
   overrides: CheckOverride[];
 }
 
+export interface CheckList {
+  items: Check[];
+  /** so long after its beginning a repair of a fault that settles is proposed */
+  settle_seconds: number;
+  /** so long after a boot or a change of driver what is missing is a warning */
+  boot_grace_seconds: number;
+}
+
 export interface CheckCounts {
   opened: number;
   closed: number;

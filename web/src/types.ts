@@ -226,6 +226,7 @@ export interface NodeDetail extends Omit<NodeSummary, "gpus"> {
   auto_repair: boolean;
   paused_until: string | null;
   paused_by: string | null;
+  driver_changed_at: string | null;
   joined_at: string | null;
   created_at: string;
   updated_at: string;

@@ -2,11 +2,12 @@
 import { useComputed } from "@preact/signals";
 import { withQuery } from "../api";
 import type { ViewProps } from "../app";
-import type { Check, CheckOverride } from "../detection-types";
+import type { Check, CheckList, CheckOverride } from "../detection-types";
 import { counted, sentence } from "../format";
 import type { AuditRow } from "../identity-types";
 import { may } from "../session";
 import { useQuery, type Query } from "../store";
+import { span } from "../time";
 import type { ClusterItem, Incident, List } from "../types";
 import { Button } from "../ui/controls";
 import { Listing } from "../ui/listing";
@@ -26,7 +27,7 @@ import { usePaged } from "./paged";
 import { rolesWith } from "./roles";
 import { orgName, SettingsPage } from "./settings";
 
-function Rule({ check }: { check: Check }) {
+function Rule({ check, all }: { check: Check; all: CheckList }) {
   return (
     <FactList
       wide
@@ -38,8 +39,8 @@ function Rule({ check }: { check: Check }) {
         ["Clears", check.clear_rule],
         ["Severity", `${check.severity}${check.node_fault ? ": a fault of the node" : ", no fault of the node"}`],
         ["Asks for", actionWords(check.action)],
-        ["Settles", check.settles ? "often ends by itself: a repair is proposed after a while" : "no: a repair is proposed at once"],
-        ["After a boot", check.boot_grace ? "a warning until the grace is over, then a fault" : "judged at once"],
+        check.action === "none" ? null : ["Settles", check.settles ? `often ends by itself: a repair is proposed after ${span(all.settle_seconds * 1000)}` : "no: a repair is proposed at once"],
+        ["After a boot", check.boot_grace ? `a warning for ${span(all.boot_grace_seconds * 1000)} after a boot or a change of driver, then a fault` : "judged at once"],
         ["Folds with", familyWords(check.family) || <Nothing>no other check</Nothing>],
         ["Can be set", check.settable.length > 0 ? check.settable.join(", ") : <Nothing>nothing</Nothing>],
       ]}
@@ -77,7 +78,6 @@ function Overrides({ check, clusters }: { check: Check; clusters: ClusterItem[] 
             {
               key: "why",
               head: "Why",
-              class: "why",
               cell: (one) => (
                 <>
                   {one.reason || <Nothing>not said</Nothing>}
@@ -216,7 +216,7 @@ function Dialogs({ check, clusters }: { check: Check; clusters: ClusterItem[] })
 
 export function HealthCheckPage({ params }: ViewProps) {
   const id = params.check ?? "";
-  const checks = useQuery<{ items: Check[] }>("/checks", { everyMs: 60_000 });
+  const checks = useQuery<CheckList>("/checks", { everyMs: 60_000 });
   const clusters = useQuery<List<ClusterItem>>("/clusters?limit=200");
   const places = clusters.data.value?.items ?? [];
   const names = useComputed(() => new Map(clusters.data.value?.items.map((one) => [one.id, one.name])));
@@ -260,7 +260,7 @@ export function HealthCheckPage({ params }: ViewProps) {
               </div>
               <div>
                 <Section title="How it judges" hint="as delivered">
-                  <Rule check={check} />
+                  <Rule check={check} all={checks.data.value as CheckList} />
                 </Section>
               </div>
             </div>

@@ -1,6 +1,6 @@
 /* Settings > Health checks: every check that Muster knows, how it judges, and how it is set here. */
 import type { ViewProps } from "../app";
-import type { Check } from "../detection-types";
+import type { Check, CheckList } from "../detection-types";
 import { count, counted } from "../format";
 import { query, setQuery } from "../router";
 import { useQuery } from "../store";
@@ -67,7 +67,7 @@ function CheckTable({ rows }: { rows: Check[] }) {
 }
 
 export function HealthChecksPage(_: ViewProps) {
-  const checks = useQuery<{ items: Check[] }>("/checks", { everyMs: 60_000 });
+  const checks = useQuery<CheckList>("/checks", { everyMs: 60_000 });
   const items = checks.data.value?.items ?? [];
   const at = query.value;
   const filter: CheckFilter = { text: at.get("q") ?? "", source: at.get("source") ?? "", severity: at.get("severity") ?? "", set: at.get("set") ?? "" };

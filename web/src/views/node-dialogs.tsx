@@ -1,9 +1,11 @@
 /* What a person can do to a node: cordon it, ask for a repair, report what no check sees, close an incident. */
 import { useSignal } from "@preact/signals";
+import { patch } from "../api";
 import { action, percent } from "../format";
 import { refresh, useQuery, type Query } from "../store";
+import { moment, serverNow } from "../time";
 import type { Incident, NodeDetail, NodeSummary, Repair } from "../types";
-import { Button, CheckBox, Field, Options, SelectField, type Option } from "../ui/controls";
+import { Button, CheckBox, Field, Options, SelectField, type Choice, type Option } from "../ui/controls";
 import { Dialog } from "../ui/dialog";
 import { FactList } from "../ui/page";
 import { ConsequenceList, Evidence, type Consequence } from "../ui/records";
@@ -60,6 +62,58 @@ function CordonForm({ node, onClose }: Part) {
         <>
           <ConsequenceList label="What it touches" items={items} />
           <Field label="Comment" name="comment" multiline value={comment.value} onInput={(value) => (comment.value = value)} placeholder="Why; others see it in the events" error={error?.field("comment")} />
+        </>
+      )}
+    </VerbForm>
+  );
+}
+
+const LENGTHS: Choice[] = [
+  { value: "1", label: "1 hour" },
+  { value: "4", label: "4 hours" },
+  { value: "8", label: "8 hours" },
+  { value: "24", label: "1 day" },
+  { value: "72", label: "3 days" },
+  { value: "168", label: "1 week" },
+];
+const HOUR_MS = 3_600_000;
+
+/** For work on a node: faults are recorded, nothing is proposed, and it ends by itself. */
+function MaintenanceForm({ node, onClose }: Part) {
+  const hours = useSignal("4");
+  const ends = node.state === "paused";
+  const until = new Date(Math.ceil((serverNow() + Number(hours.value) * HOUR_MS) / 60_000) * 60_000);
+  const open = node.incidents.filter((one) => one.node_fault && one.mode !== "shadow").length;
+  const items: Consequence[] = ends
+    ? [{ subject: "State", weight: open ? "warn" : "good", fact: open ? "A fault is open: it becomes unhealthy and a repair may be proposed" : "It returns to the state that its checks say" }]
+    : [
+        { subject: "Faults", weight: "good", fact: "They are recorded and shown; no repair is proposed for them" },
+        { subject: "New work", weight: "warn", fact: node.schedulable ? "The scheduler may still give it work: cordon it besides, to keep work away" : "It takes none: it is cordoned" },
+        { subject: "End", weight: "good", fact: `By itself at ${moment(until.getTime())}; the state before returns` },
+      ];
+  return (
+    <VerbForm<NodeDetail>
+      title={ends ? `End the maintenance of ${node.name}` : `Put ${node.name} in maintenance`}
+      lead={ends ? `It would end by itself${node.paused_until ? ` at ${moment(Date.parse(node.paused_until))}` : ""}.` : "For work on the machine, so that nobody repairs what you take apart."}
+      path=""
+      send={async () => {
+        await patch(`/nodes/${node.id}`, { paused_until: ends ? null : until.toISOString().replace(".000", "") }, node.version);
+        return true;
+      }}
+      verb={ends ? "End the maintenance" : "Begin the maintenance"}
+      disabled={lacks("node.write", "Changing nodes")}
+      binds={ends ? "It takes effect at once." : "It can be ended before at any time."}
+      done={() => {
+        renew(node);
+        onClose();
+      }}
+      onClose={onClose}
+      fields={["paused_until"]}
+    >
+      {(error) => (
+        <>
+          {!ends && <SelectField label="For how long" name="paused_until" choices={LENGTHS} value={hours.value} onChange={(value) => (hours.value = value)} help={error?.field("paused_until") ?? ""} />}
+          <ConsequenceList label="What it touches" items={items} />
         </>
       )}
     </VerbForm>
@@ -208,6 +262,8 @@ export function NodeDialogs({ node }: { node: NodeDetail }) {
   switch (name) {
     case "cordon":
       return <CordonForm {...part} />;
+    case "maintenance":
+      return <MaintenanceForm {...part} />;
     case "request":
       return <RequestForm {...part} />;
     case "report":

@@ -8,7 +8,8 @@ import { action, count, counted, mebibytes, mebibytesOf, megabits, percent, sent
 import { bindKeys } from "../keys";
 import { navigate, query as address } from "../router";
 import { useQuery } from "../store";
-import { moment, now, parse, span } from "../time";
+import { moment, now, parse, span, utc } from "../time";
+import type { CheckList } from "../detection-types";
 import type { Cluster, Event, Incident, List, NodeDetail, Overview, Repair } from "../types";
 import { Button, CopyButton } from "../ui/controls";
 import { Icon } from "../ui/icons";
@@ -62,6 +63,11 @@ function Actions({ node }: { node: NodeDetail }) {
       <Button disabled={write} showReason={false} onClick={() => openDialog("cordon")}>
         {node.schedulable ? "Cordon…" : "Uncordon…"}
       </Button>
+      {node.state === "paused" && (
+        <Button disabled={write} showReason={false} onClick={() => openDialog("maintenance")}>
+          End maintenance…
+        </Button>
+      )}
       <Button disabled={lacks("repair.request", "Requesting a repair")} showReason={false} onClick={() => openDialog("request")}>
         Request a repair…
       </Button>
@@ -69,6 +75,22 @@ function Actions({ node }: { node: NodeDetail }) {
       <Menu class="btn icon" end label="More actions" button={<Icon name="more" />}>
         {(close) => (
           <ul aria-label="More actions">
+            {node.state !== "paused" && (
+              <li>
+                <button
+                  type="button"
+                  aria-disabled={write ? true : undefined}
+                  onClick={() => {
+                    if (!write) {
+                      close();
+                      openDialog("maintenance");
+                    }
+                  }}
+                >
+                  Maintenance…
+                </button>
+              </li>
+            )}
             <li>
               <button
                 type="button"
@@ -324,7 +346,35 @@ function Collectors({ node }: { node: NodeDetail }) {
   );
 }
 
-function nodeFacts(node: NodeDetail, cluster: Cluster | null, onNode: (node: NodeDetail) => void): Fact[] {
+/** Until when, by whom, and that it ends by itself. */
+function Maintenance({ node }: { node: NodeDetail }) {
+  return (
+    <>
+      in maintenance
+      {node.paused_until && (
+        <>
+          {" "}
+          until <Time iso={node.paused_until} form="moment" />
+        </>
+      )}
+      {node.paused_by ? `, by ${node.paused_by}` : ""}
+      <span class="sub">
+        Nothing is proposed meanwhile. {node.paused_until && <>It ends by itself in <Time iso={node.paused_until} form="left" />; the state before returns.</>}
+      </span>
+    </>
+  );
+}
+
+/** What is missing so soon after a boot or a change of driver is a warning; after the deadline it is a fault. */
+function graceOf(node: NodeDetail, graceSeconds: number | null): { until: number; why: string } | null {
+  const booted = parse(node.booted_at) ?? 0;
+  const changed = parse(node.driver_changed_at) ?? 0;
+  const until = Math.max(booted, changed) + (graceSeconds ?? 0) * 1000;
+  return graceSeconds !== null && until > now.value ? { until, why: changed > booted ? "its driver was changed" : "it booted" } : null;
+}
+
+function nodeFacts(node: NodeDetail, cluster: Cluster | null, graceSeconds: number | null, onNode: (node: NodeDetail) => void): Fact[] {
+  const grace = graceOf(node, graceSeconds);
   const place = [node.rack && `rack ${node.rack}`, node.leaf, node.partition && `partition ${node.partition}`].filter(Boolean).join(", ");
   const booted = parse(node.booted_at);
   const latest = node.latest;
@@ -333,7 +383,8 @@ function nodeFacts(node: NodeDetail, cluster: Cluster | null, onNode: (node: Nod
     ["Place", place || <Nothing>not set</Nothing>],
     ["Host", node.host_serial ? <><a class="mono" href={`/nodes/${node.id}/machine`}>{node.host_serial}</a>{node.joined_at && <span class="t3"> since {moment(parse(node.joined_at) ?? 0).replace(/ \d\d:\d\d$/, "")}</span>}</> : <Nothing>serial not known</Nothing>],
     ["Address", node.address ? <span class="mono">{node.address}</span> : <Nothing>not known</Nothing>],
-    ["Work", node.state === "paused" ? <>in maintenance{node.paused_until && <> until <Time iso={node.paused_until} form="moment" /></>}{node.paused_by ? `, ${node.paused_by}` : ""}</> : node.schedulable ? "takes new work" : <b>cordoned: takes no new work</b>],
+    ["Work", node.state === "paused" ? <Maintenance node={node} /> : node.schedulable ? "takes new work" : <b>cordoned: takes no new work</b>],
+    grace && ["Grace", <>until <time dateTime={new Date(grace.until).toISOString()} title={utc(grace.until)}>{moment(grace.until, now.value)}</time><span class="sub">{sentence(grace.why)} lately: GPUs, drivers and services that are missing are a warning until then, and a fault after it.</span></>],
     node.gpus.length > 0 || (node.gpus_expected ?? 0) > 0 ? ["Driver", differs(node.driver_version, cluster?.driver_version)] : null,
     ["OS image", differs(node.os_image, cluster?.os_image)],
     ["Kernel", node.kernel ? <span class="mono brk">{node.kernel}</span> : <Nothing>not known</Nothing>],
@@ -434,6 +485,7 @@ export function NodePage({ params }: ViewProps) {
   const clusterId = data?.cluster_id ?? params.cluster ?? null;
   const overview = useQuery<Overview>(clusterId ? `/clusters/${clusterId}/overview` : null, { events: (type, event) => /^(?:repair|cluster)\./.test(type) && event.cluster_id === clusterId, everyMs: 60_000 });
   const cluster = overview.data.value?.cluster ?? null;
+  const checks = useQuery<CheckList>("/checks");
   useEffect(() => {
     document.title = `${data?.name ?? "Node"} · Muster`;
   }, [data?.name]);
@@ -481,7 +533,7 @@ export function NodePage({ params }: ViewProps) {
                 <div>
                   <Recommendation node={one} />
                   <Section title="Node">
-                    <FactList wide facts={nodeFacts(one, cluster, () => void node.read())} />
+                    <FactList wide facts={nodeFacts(one, cluster, checks.data.value?.boot_grace_seconds ?? null, () => void node.read())} />
                   </Section>
                 </div>
                 <div>

@@ -24,8 +24,10 @@
 /* A refused body up to this size is read to its end, so that the answer reaches a client that sends
  * first and reads later; a longer one is cut. */
 #define DISCARD_MAX ((size_t)1024 * 1024)
-#define SPARE_MAX 64
-#define BODY_KEEP_BYTES ((size_t)64 * 1024)
+/* What waits for one batch of reports: with fewer kept, a fleet makes and frees memory for each
+ * report. 512 take 5 MB. */
+#define SPARE_MAX 512
+#define BODY_KEEP_BYTES ((size_t)8 * 1024)
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct http {

@@ -38,8 +38,9 @@ WITH turn AS MATERIALIZED (
          greatest(coalesce(cardinality(l.gpu_util), 0), coalesce(n.gpus_expected, 0)) AS gpus,
          l.seen_at > now() - make_interval(secs => 3 * n.interval_seconds) AS fresh,
          {{gpu_util_read}} AS gpus_read, {{gpu_util_sum}} AS util,
-         CASE WHEN l.gpu_mem_mib IS NOT NULL THEN {{gpu_mem_sum}} END AS gpu_mem,
-         CASE WHEN l.gpu_mem_total_mib IS NOT NULL THEN {{gpu_mem_total_sum}} END AS gpu_mem_total,
+         -- the writer's sums: an array is opened for each of its elements that is read
+         CASE WHEN l.gpu_mem_mib IS NOT NULL THEN coalesce(l.gpu_mem_used_mib, 0) END AS gpu_mem,
+         CASE WHEN l.gpu_mem_total_mib IS NOT NULL THEN coalesce(l.gpu_mem_all_mib, 0) END AS gpu_mem_total,
          CASE WHEN l.gpu_power_w IS NOT NULL THEN {{gpu_power_sum}} END AS power,
          l.cpu_permille, l.mem_used_mib, l.mem_total_mib,
          coalesce(l.net_rx_mbps + l.net_tx_mbps, l.net_rx_mbps, l.net_tx_mbps) AS net,

@@ -19,6 +19,7 @@
     X(ERR_ACCESS_DENIED, 400, "access_denied", "The person said no")                             \
     X(ERR_UNAUTHENTICATED, 401, "unauthenticated", "Sign in or send a valid token")              \
     X(ERR_FORBIDDEN, 403, "forbidden", "You may not do this")                                    \
+    X(ERR_ORG_SUSPENDED, 403, "org_suspended", "This organization is suspended")                 \
     X(ERR_TLS_REQUIRED, 403, "tls_required", "This address is served over TLS only")             \
     X(ERR_NOT_FOUND, 404, "not_found", "There is no such thing, or you may not see it")          \
     X(ERR_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not offered here")      \

@@ -39,14 +39,14 @@ ALTER FUNCTION muster.audit_is_append_only() OWNER TO muster_owner;
 
 -- Name: auth_lookup(bytea); Type: FUNCTION
 
-CREATE FUNCTION muster.auth_lookup(hash bytea) RETURNS TABLE(kind text, org_id uuid, credential_id uuid, subject_id uuid, name text, roles text[], grants text, platform_admin boolean, node_id uuid, cluster_id uuid, expires_at timestamp with time zone)
+CREATE FUNCTION muster.auth_lookup(hash bytea) RETURNS TABLE(kind text, org_id uuid, credential_id uuid, subject_id uuid, name text, roles text[], grants text, platform_admin boolean, node_id uuid, cluster_id uuid, expires_at timestamp with time zone, suspended text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
     SET search_path TO 'muster', 'pg_temp'
     AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT 'agent', t.org_id, t.node_id, t.node_id, n.name, ARRAY[]::text[], NULL::text, false, t.node_id, n.cluster_id, t.expires_at
+  SELECT 'agent', t.org_id, t.node_id, t.node_id, n.name, ARRAY[]::text[], NULL::text, false, t.node_id, n.cluster_id, t.expires_at, NULL::text
     FROM agent_token t
     JOIN node n ON n.org_id = t.org_id AND n.id = t.node_id AND n.removed_at IS NULL
     JOIN node_key k ON k.org_id = t.org_id AND k.node_id = t.node_id AND k.generation = t.generation AND k.revoked_at IS NULL
@@ -54,7 +54,8 @@ BEGIN
   IF FOUND THEN RETURN; END IF;
   RETURN QUERY
   SELECT 'session', s.org_id, s.id, p.id, p.name, r.roles, r.grants,
-         p.platform_admin, NULL::uuid, NULL::uuid, least(s.expires_at, s.seen_at + interval '8 hours')
+         p.platform_admin, NULL::uuid, NULL::uuid, least(s.expires_at, s.seen_at + interval '8 hours'),
+         (SELECT o.suspend_reason FROM org o WHERE o.id = s.org_id AND o.suspended_at IS NOT NULL)
     FROM session s JOIN person p ON p.id = s.person_id AND p.disabled_at IS NULL
          CROSS JOIN LATERAL person_roles(s.org_id, s.person_id, NULL, NULL) r
    WHERE s.token_hash = auth_lookup.hash AND s.expires_at > now() AND s.seen_at > now() - interval '8 hours'
@@ -66,7 +67,8 @@ BEGIN
   SELECT 'service', t.org_id, t.id, t.id, t.name, CASE WHEN t.cluster_id IS NULL THEN ARRAY[t.role] ELSE ARRAY[]::text[] END,
          (SELECT t.role || ' ' || c.id || ' ' || c.project_id FROM cluster c WHERE c.org_id = t.org_id AND c.id = t.cluster_id),
          t.platform_admin, NULL::uuid, NULL::uuid,
-         least(coalesce(t.expires_at, 'infinity'), CASE WHEN t.token_hash = auth_lookup.hash THEN 'infinity' ELSE t.previous_until END)
+         least(coalesce(t.expires_at, 'infinity'), CASE WHEN t.token_hash = auth_lookup.hash THEN 'infinity' ELSE t.previous_until END),
+         (SELECT o.suspend_reason FROM org o WHERE o.id = t.org_id AND o.suspended_at IS NOT NULL)
     FROM service_token t
    WHERE (t.token_hash = auth_lookup.hash OR t.previous_hash = auth_lookup.hash AND t.previous_until > now())
      AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now()) LIMIT 1;
@@ -294,6 +296,25 @@ CREATE FUNCTION muster.plain(text text) RETURNS text
 $$;
 
 ALTER FUNCTION muster.plain(text text) OWNER TO muster_owner;
+
+-- Name: platform_orgs(text, uuid, integer); Type: FUNCTION
+
+CREATE FUNCTION muster.platform_orgs(after text, one uuid, size integer) RETURNS TABLE(id uuid, name text, title text, demo boolean, created_at timestamp with time zone, updated_at timestamp with time zone, version bigint, suspended_at timestamp with time zone, suspended_by text, suspend_reason text, members bigint, clusters bigint, nodes bigint)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    AS $$
+  SELECT o.id, o.name, o.title, o.demo, o.created_at, o.updated_at, o.version, o.suspended_at,
+         CASE WHEN o.suspended_at IS NOT NULL THEN o.suspended_by END, CASE WHEN o.suspended_at IS NOT NULL THEN o.suspend_reason END,
+         (SELECT count(*) FROM (SELECT m.person_id FROM membership m WHERE m.org_id = o.id
+                                UNION SELECT g.person_id FROM access_grant g WHERE g.org_id = o.id
+                                UNION SELECT d.person_id FROM person_identity d WHERE d.org_id = o.id) p),
+         (SELECT count(*) FROM cluster c WHERE c.org_id = o.id),
+         (SELECT count(*) FROM node n WHERE n.org_id = o.id AND n.removed_at IS NULL)
+    FROM org o WHERE (platform_orgs.after IS NULL OR o.name > platform_orgs.after) AND (platform_orgs.one IS NULL OR o.id = platform_orgs.one)
+   ORDER BY o.name LIMIT platform_orgs.size
+$$;
+
+ALTER FUNCTION muster.platform_orgs(after text, one uuid, size integer) OWNER TO muster_owner;
 
 -- Name: session_end(uuid, uuid, text); Type: FUNCTION
 
@@ -1176,7 +1197,12 @@ CREATE TABLE muster.org (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
+    suspended_at timestamp with time zone,
+    suspended_by text DEFAULT ''::text NOT NULL,
+    suspend_reason text DEFAULT ''::text NOT NULL,
+    resumed_at timestamp with time zone,
     CONSTRAINT org_name_check CHECK ((name ~ '^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
+    CONSTRAINT org_suspend_reason_check CHECK ((length(suspend_reason) <= 1000)),
     CONSTRAINT org_title_check CHECK ((length(title) <= 255))
 );
 
@@ -3326,6 +3352,11 @@ GRANT ALL ON FUNCTION muster.person_roles(org uuid, person uuid, issuer uuid, gr
 
 REVOKE ALL ON FUNCTION muster.person_sessions(person uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION muster.person_sessions(person uuid) TO muster_app;
+
+-- Name: FUNCTION platform_orgs(after text, one uuid, size integer); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.platform_orgs(after text, one uuid, size integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.platform_orgs(after text, one uuid, size integer) TO muster_app;
 
 -- Name: FUNCTION session_end(person uuid, session uuid, body text); Type: ACL
 

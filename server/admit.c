@@ -155,11 +155,15 @@ static bool take_limits(struct exchange *ex)
                limits_take(limits, LIMIT_ORG, caller->org.bytes, sizeof(caller->org.bytes), now_us,
                            &ex->limits);
     }
-    if ((ex->rq.route->flags & (ROUTE_SIGN_IN | ROUTE_JOIN)) == 0) {
+    unsigned flags = ex->rq.route->flags;
+    if ((flags & (ROUTE_SIGN_IN | ROUTE_JOIN | ROUTE_LOGOUT)) == 0) {
         return true;
     }
     return limits_take_address(limits,
-                               (ex->rq.route->flags & ROUTE_JOIN) != 0 ? LIMIT_JOIN : LIMIT_SIGN_IN,
+                               (flags & ROUTE_JOIN) != 0     ? LIMIT_JOIN
+                               : (flags & ROUTE_LOGOUT) != 0 ? LIMIT_LOGOUT
+                                                             : LIMIT_SIGN_IN,
+                               (flags & ROUTE_LOGOUT) != 0 ? &ex->rq.path_ids[0] : NULL,
                                ex->rq.address, now_us, &ex->limits);
 }
 
@@ -174,11 +178,26 @@ static void refuse_limit(struct exchange *ex)
                     "Wait for the seconds in Retry-After, then go on more slowly.");
 }
 
+/* Agents go on: what they see is kept, and orders wait (repair_stop of db/sql/repair.sql). */
+static bool is_suspended(const struct request *rq)
+{
+    return rq->caller.suspended && rq->caller.kind != CALLER_AGENT &&
+           (rq->route->flags & ROUTE_SUSPENDED) == 0;
+}
+
 void exchange_permit(struct exchange *ex)
 {
     struct request *rq = &ex->rq;
     if (!take_limits(ex)) {
         refuse_limit(ex);
+        return;
+    }
+    if (is_suspended(rq)) {
+        (void)fail(rq, ERR_ORG_SUSPENDED,
+                   "It was suspended: %.*s. Nodes go on reporting and no repair starts. Ask an "
+                   "administrator of the platform to resume it.",
+                   STR_FMT(rq->caller.suspend_reason));
+        ex->stage = STAGE_ANSWER;
         return;
     }
     enum err err = auth_permit_scoped(rq->arena, &rq->caller, rq->route->perm,
@@ -271,6 +290,7 @@ static void look_up_caller(struct exchange *ex, enum auth_source source, struct 
         keep_text(rq->arena, &rq->caller.grants);
         keep_text(rq->arena, &rq->caller.issuer);
         keep_text(rq->arena, &rq->caller.subject);
+        keep_text(rq->arena, &rq->caller.suspend_reason);
         touch(ex, cache);
         exchange_permit(ex);
         return;

@@ -189,8 +189,9 @@ void auth_cache_put(struct auth_cache *cache, const uint8_t hash[32], int64_t ep
     if (map_count(cache->entries) >= AUTH_CACHE_MAX) {
         drop_all(cache);
     }
-    struct entry *entry = calloc(1, sizeof(*entry) + caller->name.len + caller->grants.len +
-                                        caller->issuer.len + caller->subject.len + 1);
+    struct entry *entry =
+        calloc(1, sizeof(*entry) + caller->name.len + caller->grants.len + caller->issuer.len +
+                      caller->subject.len + caller->suspend_reason.len + 1);
     if (entry == NULL) {
         abort();
     }
@@ -201,6 +202,7 @@ void auth_cache_put(struct auth_cache *cache, const uint8_t hash[32], int64_t ep
     keep_text(&entry->caller.grants, &at);
     keep_text(&entry->caller.issuer, &at);
     keep_text(&entry->caller.subject, &at);
+    keep_text(&entry->caller.suspend_reason, &at);
     map_put(cache->entries, key_of(hash), entry);
 }
 
@@ -273,10 +275,17 @@ bool auth_caller_read(struct arena *arena, const struct db_rows *rows, struct ca
         return false;
     }
     struct str name = db_text(rows, 0, db_rows_col(rows, "name"));
+    int suspended = db_rows_col(rows, "suspended");
     caller.name = (struct str){arena_strndup(arena, name.ptr, name.len), name.len};
     (void)db_uuid(rows, 0, db_rows_col(rows, "node_id"), &caller.node_id);
     (void)db_uuid(rows, 0, db_rows_col(rows, "cluster_id"), &caller.cluster_id);
     caller.expires_us = db_time_us(rows, 0, db_rows_col(rows, "expires_at"));
+    caller.suspended = !db_is_null(rows, 0, suspended);
+    if (caller.suspended) {
+        struct str reason = db_text(rows, 0, suspended);
+        caller.suspend_reason =
+            (struct str){arena_strndup(arena, reason.ptr, reason.len), reason.len};
+    }
     if (caller.kind == CALLER_AGENT) {
         caller.perms = PERM_AGENT;
     } else {

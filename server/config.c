@@ -54,6 +54,7 @@ const struct config_key config_keys[] = {
     {"rate_org_per_minute", CONFIG_I64, &config.rate_org_per_minute, "6000", 0, 10000000, "Requests a minute of one organization, agents apart; 0: no limit."},
     {"rate_sign_in_per_minute", CONFIG_I64, &config.rate_sign_in_per_minute, "10", 0, 1000000, "Tries to sign in a minute from one address (IPv6: one /64); 0: no limit."},
     {"rate_join_per_minute", CONFIG_I64, &config.rate_join_per_minute, "6000", 0, 1000000, "Requests a minute of agents that join or renew their access from one address (IPv6: one /64); 0: no limit."},
+    {"rate_logout_per_minute", CONFIG_I64, &config.rate_logout_per_minute, "600", 0, 1000000, "Back-channel logouts a minute of one issuer from one address (IPv6: one /64); 0: no limit."},
     {"issuer_refetch_seconds", CONFIG_I64, &config.issuer_refetch_seconds, "30", 1, 3600, "Keys of an issuer are fetched at most once in so many seconds, whatever tokens come."},
     {"audit_head_seconds", CONFIG_I64, &config.audit_head_seconds, "3600", 1, 86400, "The heads of the audit logs are signed into keys_dir/audit so often, in seconds."},
     {"log_level", CONFIG_STR, &config.log_level, "info", 1, 16, "debug, info, warning or error."},

@@ -51,6 +51,7 @@ struct config {
     int64_t rate_org_per_minute;        /* (6000) */
     int64_t rate_sign_in_per_minute;    /* by address (10) */
     int64_t rate_join_per_minute;       /* by address (6000) */
+    int64_t rate_logout_per_minute;     /* by issuer and address (600) */
     int64_t issuer_refetch_seconds;     /* keys of an issuer are fetched once within (30) */
     int64_t audit_head_seconds;         /* the heads of the audit logs are signed so often (3600) */
     const char *log_level;

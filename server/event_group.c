@@ -341,7 +341,8 @@ static bool may_read(const struct stream *stream, const struct caller *caller)
     const char *scope = NULL;
     char cluster[UUID_TEXT_LEN + 1];
     uuid_format(&stream->cluster, cluster);
-    return auth_permit_scoped(stream->ex->rq.arena, caller, PERM_CLUSTER_READ, false, &scope) ==
+    return !caller->suspended &&
+           auth_permit_scoped(stream->ex->rq.arena, caller, PERM_CLUSTER_READ, false, &scope) ==
                ERR_NONE &&
            (scope == NULL || (stream->filtered && auth_in_scope(scope, str_of(cluster))));
 }

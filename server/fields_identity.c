@@ -6,7 +6,7 @@
 
 #include "server/perms.h"
 
-#define ROLE_WORD(sym, name) name,
+#define ROLE_WORD(sym, name, words) name,
 static const char *const roles[] = {ROLE_TABLE(ROLE_WORD) NULL};
 #undef ROLE_WORD
 #define YEAR_S 31536000
@@ -79,6 +79,11 @@ const struct field issuer_test_token_body[] = {
 
 const struct field revoke_key_body[] = {
     ROW(FIELD_STR, revoke_key_in, reason, 0, 0, 1023, NULL),
+    END,
+};
+
+const struct field org_suspend_body[] = {
+    ROW(FIELD_STR, org_suspend_in, reason, FIELD_REQUIRED, 1, 1000, NULL),
     END,
 };
 

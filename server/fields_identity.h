@@ -93,6 +93,12 @@ struct revoke_key_in {
 };
 extern const struct field revoke_key_body[];
 
+struct org_suspend_in {
+    struct str reason;
+    bool has_reason;
+};
+extern const struct field org_suspend_body[];
+
 struct device_code_in {
     struct str client;
     bool has_client;

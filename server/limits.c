@@ -10,7 +10,7 @@
 
 #define SHARDS 16
 #define SHARD_MAX 8192 /* buckets; what is full again needs none */
-#define KEY_MAX 48
+#define KEY_MAX 80
 #define WINDOW_US ((int64_t)LIMITS_WINDOW_S * 1000000)
 
 static const char *const names[LIMIT_COUNT] = {
@@ -133,16 +133,21 @@ bool limits_take(struct limits *limits, enum limit limit, const void *key, size_
     return good;
 }
 
-bool limits_take_address(struct limits *limits, enum limit limit, struct str address,
-                         int64_t now_us, struct limits_taken *taken)
+bool limits_take_address(struct limits *limits, enum limit limit, const struct uuid *scope,
+                         struct str address, int64_t now_us, struct limits_taken *taken)
 {
+    static const struct uuid none;
     char text[INET6_ADDRSTRLEN];
+    char key[sizeof(none.bytes) + sizeof(text)];
     struct in6_addr six;
     size_t len = address.len < sizeof(text) ? address.len : sizeof(text) - 1;
     memcpy(text, address.ptr != NULL ? address.ptr : "", len);
     text[len] = '\0';
     if (inet_pton(AF_INET6, text, &six) == 1 && !IN6_IS_ADDR_V4MAPPED(&six)) {
-        return limits_take(limits, limit, six.s6_addr, 8, now_us, taken);
+        len = 8;
+        memcpy(text, six.s6_addr, len);
     }
-    return limits_take(limits, limit, text, len < KEY_MAX - 2 ? len : KEY_MAX - 2, now_us, taken);
+    memcpy(key, scope != NULL ? scope->bytes : none.bytes, sizeof(none.bytes));
+    memcpy(key + sizeof(none.bytes), text, len);
+    return limits_take(limits, limit, key, sizeof(none.bytes) + len, now_us, taken);
 }

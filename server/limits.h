@@ -12,11 +12,12 @@
 #define LIMITS_WINDOW_S 60
 
 /* X(symbol, name as clients see it) */
-#define LIMIT_TABLE(X)                                                  \
-    X(LIMIT_CREDENTIAL, "credential")                                   \
-    X(LIMIT_ORG, "org")                                                 \
-    X(LIMIT_SIGN_IN, "sign-in") /* by address: one who is nobody yet */ \
-    X(LIMIT_JOIN, "join")       /* by address: agents that join or renew */
+#define LIMIT_TABLE(X)                                                      \
+    X(LIMIT_CREDENTIAL, "credential")                                       \
+    X(LIMIT_ORG, "org")                                                     \
+    X(LIMIT_SIGN_IN, "sign-in") /* by address: one who is nobody yet */     \
+    X(LIMIT_JOIN, "join")       /* by address: agents that join or renew */ \
+    X(LIMIT_LOGOUT, "logout")   /* by issuer and address: back-channel logout */
 enum limit {
 #define LIMIT_ENUM(sym, name) sym,
     LIMIT_TABLE(LIMIT_ENUM)
@@ -48,9 +49,10 @@ struct limits_taken {
 /* Takes one; false when there is none (nothing is taken then). */
 bool limits_take(struct limits *limits, enum limit limit, const void *key, size_t key_len,
                  int64_t now_us, struct limits_taken *taken);
-/* The same for an address: of IPv6 the network of 64 bits that one customer gets. */
-bool limits_take_address(struct limits *limits, enum limit limit, struct str address,
-                         int64_t now_us, struct limits_taken *taken);
+/* The same for an address: of IPv6 the network of 64 bits that one customer gets. scope: what it
+ * asks, where each thing has a bucket of its own; NULL = none. */
+bool limits_take_address(struct limits *limits, enum limit limit, const struct uuid *scope,
+                         struct str address, int64_t now_us, struct limits_taken *taken);
 const char *limit_name(enum limit limit);
 
 #endif

@@ -10,6 +10,7 @@
 #include "server/audit_command.h"
 #include "server/command_key.h"
 #include "server/config.h"
+#include "server/data_key_command.h"
 #include "server/init.h"
 #include "server/key_command.h"
 #include "server/perms.h"
@@ -50,6 +51,10 @@ static const char usage[] =
     "retire the\n"
     "                                     former one now\n"
     "  musterd key rotate-master          a new master.key for the secrets in the database, while "
+    "servers\n"
+    "                                     serve; once more when it was cut off\n"
+    "  musterd key rotate-data [--org NAME]\n"
+    "                                     the next data key of one organization, or of each, while "
     "servers\n"
     "                                     serve; once more when it was cut off\n"
     "  musterd check-config               print the settings in effect, secrets masked\n"
@@ -286,8 +291,10 @@ static int run_key(int argc, char **argv)
     const char *verb = argc > 0 ? argv[0] : "";
     bool list = strcmp(verb, "list") == 0;
     bool rotate = strcmp(verb, "rotate") == 0;
-    if ((!list && !rotate && strcmp(verb, "rotate-master") != 0) || (finish && !rotate)) {
-        return refuse("key takes list, rotate or rotate-master; see musterd help");
+    bool data = strcmp(verb, "rotate-data") == 0;
+    const char *org = data ? take_option(&argc, argv, "--org") : NULL;
+    if ((!list && !rotate && !data && strcmp(verb, "rotate-master") != 0) || (finish && !rotate)) {
+        return refuse("key takes list, rotate, rotate-master or rotate-data; see musterd help");
     }
     if (rotate && (cluster == NULL || cluster[0] == '\0')) {
         return refuse("key rotate needs --cluster NAME or its id");
@@ -299,6 +306,7 @@ static int run_key(int argc, char **argv)
     serve_setup_database();
     bool good = list     ? command_key_print(cluster)
                 : rotate ? command_key_rotate(cluster, finish)
+                : data   ? data_key_rotate(org)
                          : key_rotate_master();
     return good ? 0 : 1;
 }

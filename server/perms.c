@@ -2,15 +2,27 @@
 #include "server/perms.h"
 
 static const char *const perm_names[PERM_COUNT] = {
-#define PERM_NAME(sym, name) [sym##_BIT] = name,
+#define PERM_NAME(sym, name, words) [sym##_BIT] = name,
     PERM_TABLE(PERM_NAME)
 #undef PERM_NAME
 };
 
 static const char *const role_names[ROLE_COUNT] = {
-#define ROLE_NAME(sym, name) [sym##_BIT] = name,
+#define ROLE_NAME(sym, name, words) [sym##_BIT] = name,
     ROLE_TABLE(ROLE_NAME)
 #undef ROLE_NAME
+};
+
+static const char *const perm_sentences[PERM_COUNT] = {
+#define PERM_WORDS(sym, name, words) [sym##_BIT] = words,
+    PERM_TABLE(PERM_WORDS)
+#undef PERM_WORDS
+};
+
+static const char *const role_sentences[ROLE_COUNT] = {
+#define ROLE_WORDS(sym, name, words) [sym##_BIT] = words,
+    ROLE_TABLE(ROLE_WORDS)
+#undef ROLE_WORDS
 };
 
 #define READS (PERM_SESSION | PERM_CLUSTER_READ)
@@ -47,6 +59,16 @@ const char *role_name(enum role_bit bit)
 const char *perm_name(enum perm_bit bit)
 {
     return perm_names[bit];
+}
+
+const char *role_words(enum role_bit bit)
+{
+    return role_sentences[bit];
+}
+
+const char *perm_words(enum perm_bit bit)
+{
+    return perm_sentences[bit];
 }
 
 unsigned perms_of(unsigned roles, bool platform_admin)

@@ -13,7 +13,7 @@
  * decision that the state forbids. Mistakes in the form of a request do not. */
 static bool is_audited(const struct request *rq)
 {
-    if (rq->err == ERR_FORBIDDEN || rq->err == ERR_NOT_FOUND) {
+    if (rq->err == ERR_FORBIDDEN || rq->err == ERR_NOT_FOUND || rq->err == ERR_ORG_SUSPENDED) {
         return true;
     }
     return (rq->route->flags & ROUTE_DECISION) != 0 &&
@@ -80,7 +80,7 @@ void refused_audit(struct request *rq)
     } else {
         db_arg(args, NULL);
     }
-    db_arg(args, rq->err == ERR_FORBIDDEN ? "denied" : "failed");
+    db_arg(args, rq->err == ERR_FORBIDDEN || rq->err == ERR_ORG_SUSPENDED ? "denied" : "failed");
     db_arg(args, err_info(rq->err)->code);
     db_submit(db, &refused->call);
 }

@@ -15,32 +15,36 @@
 #define REQUEST_ARENA_CAP (16u << 20) /* above every body and answer cap; two checks of tokens */
 
 /* Permissions: bits; roles -> bits in server/perms.c. PERM_PUBLIC must be written in a route. */
-#define PERM_TABLE(X)                                              \
-    X(PERM_SESSION, "session") /* any signed-in person or token */ \
-    X(PERM_CLUSTER_READ, "cluster.read")                           \
-    X(PERM_CLUSTER_WRITE, "cluster.write")                         \
-    X(PERM_NODE_WRITE, "node.write")                               \
-    X(PERM_INCIDENT_WRITE, "incident.write")                       \
-    X(PERM_REPAIR_REQUEST, "repair.request")                       \
-    X(PERM_REPAIR_DECIDE, "repair.decide")                         \
-    X(PERM_TOKEN_WRITE, "token.write")                             \
-    X(PERM_ORG_WRITE, "org.write")                                 \
-    X(PERM_AUDIT_READ, "audit.read")                               \
-    X(PERM_MEMBER_WRITE, "member.write")                           \
-    X(PERM_ISSUER_READ, "issuer.read")                             \
-    X(PERM_ISSUER_WRITE, "issuer.write")                           \
-    X(PERM_WEBHOOK_WRITE, "webhook.write")                         \
-    X(PERM_PLATFORM, "platform") /* orgs themselves */             \
-    X(PERM_AGENT, "agent")       /* a node's own credential */
+/* X(symbol, name, what one may do with it). platform is for people, agent for nodes: no role has
+ * them. */
+/* clang-format off */
+#define PERM_TABLE(X) \
+    X(PERM_SESSION, "session", "Sign in, see who you are, and end your own sessions.") \
+    X(PERM_CLUSTER_READ, "cluster.read", "See clusters, nodes, incidents, repairs and events.") \
+    X(PERM_CLUSTER_WRITE, "cluster.write", "Add and change projects, clusters, checks and repair policies, and close breakers.") \
+    X(PERM_NODE_WRITE, "node.write", "Add, cordon, pause and change nodes and their parts.") \
+    X(PERM_INCIDENT_WRITE, "incident.write", "Report, annotate and close incidents.") \
+    X(PERM_REPAIR_REQUEST, "repair.request", "Ask for repairs.") \
+    X(PERM_REPAIR_DECIDE, "repair.decide", "Approve, reject, cancel and settle repairs, and stop all of them.") \
+    X(PERM_TOKEN_WRITE, "token.write", "Make and revoke service tokens, join tokens and the keys of agents.") \
+    X(PERM_ORG_WRITE, "org.write", "Change the settings of the organization.") \
+    X(PERM_AUDIT_READ, "audit.read", "Read and export the audit log.") \
+    X(PERM_MEMBER_WRITE, "member.write", "See who has which role, give roles and take them away.") \
+    X(PERM_ISSUER_READ, "issuer.read", "See identity providers and test tokens.") \
+    X(PERM_ISSUER_WRITE, "issuer.write", "Set up, change and remove identity providers.") \
+    X(PERM_WEBHOOK_WRITE, "webhook.write", "Set up, try and remove webhooks.") \
+    X(PERM_PLATFORM, "platform", "Make, list, suspend and resume organizations, and stop all repairs everywhere.") \
+    X(PERM_AGENT, "agent", "Report for one node and carry out its orders.")
+/* clang-format on */
 enum perm_bit {
-#define PERM_BIT(sym, name) sym##_BIT,
+#define PERM_BIT(sym, name, words) sym##_BIT,
     PERM_TABLE(PERM_BIT)
 #undef PERM_BIT
         PERM_COUNT
 };
 enum perm {
     PERM_PUBLIC = 0,
-#define PERM_VALUE(sym, name) sym = 1 << sym##_BIT,
+#define PERM_VALUE(sym, name, words) sym = 1 << sym##_BIT,
     PERM_TABLE(PERM_VALUE)
 #undef PERM_VALUE
 };
@@ -59,8 +63,10 @@ struct caller {
     unsigned roles;    /* enum role bits, server/perms.h */
     struct str grants; /* roles in parts of the org, as auth_lookup gives them; may be empty */
     bool platform_admin;
-    struct uuid node_id;    /* agents */
-    struct uuid cluster_id; /* agents */
+    bool suspended;            /* the org is: only ROUTE_SUSPENDED is open to people and tokens */
+    struct str suspend_reason; /* as the platform's administrator gave it */
+    struct uuid node_id;       /* agents */
+    struct uuid cluster_id;    /* agents */
     int64_t expires_us;
 };
 
@@ -206,6 +212,8 @@ enum route_flag {
     ROUTE_SIGN_IN = 1 << 11,   /* limited by address: whoever asks is nobody yet */
     ROUTE_JOIN = 1 << 12,      /* the same for agents, with a limit of their own */
     ROUTE_RAW_QUERY = 1 << 13, /* the handler reads rq->query itself (issuers add to it) */
+    ROUTE_LOGOUT = 1 << 15,    /* limited by address and the issuer of the path */
+    ROUTE_SUSPENDED = 1 << 14, /* open also to callers of a suspended org */
     ROUTE_ORG = 1 << 10        /* about the org as a whole: a role in a part of it does not help */
 };
 

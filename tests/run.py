@@ -218,9 +218,9 @@ SANITIZER_ENV = {
 
 # These walk SQL, or the same C once more for every kind of caller, or wait for what loops do: under the sanitizers they would cost many
 # minutes and show little. `script/test asan-all` runs them too.
-NOT_SANITIZED = ["audit", "authz", "bearer", "bola", "catalogue", "check_overrides", "command_keys", "copied_keys", "detection", "figures",
-                 "folding", "issuers", "limits", "members", "migrations", "node_state", "org_isolation", "policies", "rejoin", "repair_report",
-                 "repair_safety", "repair_storm", "repairs", "replicas", "serials", "statements", "webhooks"]
+NOT_SANITIZED = ["audit", "authz", "backchannel", "bearer", "bola", "catalogue", "check_overrides", "command_keys", "copied_keys", "detection",
+                 "figures", "folding", "issuers", "limits", "members", "migrations", "node_state", "org_isolation", "platform", "policies",
+                 "rejoin", "repair_report", "repair_safety", "repair_storm", "repairs", "replicas", "serials", "statements", "webhooks"]
 
 
 def asan_pytest(path, extra=()):

@@ -2,7 +2,7 @@
 
 -- The public half of the key that signs this cluster's commands, NULL before the first node joined; and what $3, the join token, is for.
 -- name: agent_cluster_key
-SELECT c.command_public_key, c.command_key_n, t.rejoin IS NOT NULL AS rejoins
+SELECT c.command_public_key, c.command_key_n, t.rejoin IS NOT NULL AS rejoins, {{org_suspended}} AS suspended
   FROM cluster c JOIN join_token t ON t.org_id = $1 AND t.id = $3::uuid WHERE c.org_id = $1 AND c.id = $2::uuid;
 
 -- Joining. $2 join token, $3 host name, $4 public key, $5 SHA-256 of the access token, $6 its life in seconds, $7 id for a new

@@ -2,7 +2,7 @@
 
 -- name: auth_lookup
 -- scope: global
-SELECT kind, org_id, credential_id, subject_id, name, roles, grants, platform_admin, node_id, cluster_id, expires_at
+SELECT kind, org_id, credential_id, subject_id, name, roles, grants, platform_admin, node_id, cluster_id, expires_at, suspended
   FROM auth_lookup($1::bytea);
 
 -- name: join_lookup

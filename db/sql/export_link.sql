@@ -14,10 +14,11 @@ WITH act AS (
 )
 SELECT a.id, a.expires_at FROM act a;
 
--- Uses it up. $2 id $3 address $4 request id. No row: used, over or unknown.
+-- Uses it up. $2 id $3 address $4 request id. No row: used, over or unknown, or the org is suspended.
 -- name: export_link_use
 WITH act AS (
   UPDATE export_link l SET used_at = now() WHERE l.org_id = $1 AND l.id = $2::uuid AND l.used_at IS NULL AND l.expires_at > now()
+     AND {{org_suspended}} IS NULL
   RETURNING l.id, l.created_by
 ), au AS (
   INSERT INTO audit (org_id, body)

@@ -46,7 +46,11 @@ UPDATE issuer_key_set k SET error = left($3, 1023) WHERE k.org_id = $1 AND k.iss
 -- ---------------------------------------------------------------- whom a token is about
 -- fragment: bearer_caller
 'token' AS kind, $1::uuid AS org_id, p.id AS credential_id, p.id AS subject_id, p.name, r.roles, r.grants, p.platform_admin,
-NULL::uuid AS node_id, NULL::uuid AS cluster_id, NULL::timestamptz AS expires_at
+NULL::uuid AS node_id, NULL::uuid AS cluster_id, NULL::timestamptz AS expires_at, {{org_suspended}} AS suspended
+
+-- Why the org is suspended; NULL = it is not.
+-- fragment: org_suspended
+(SELECT o.suspend_reason FROM org o WHERE o.id = $1 AND o.suspended_at IS NOT NULL)
 
 -- `due`: something is worth writing down. `ended`: issued before the person was signed out everywhere.
 -- $2 issuer $3 iss $4 subject $5 groups $6 issued at $7 name
@@ -92,6 +96,7 @@ WITH live AS MATERIALIZED (
 )
 SELECT 'token' AS kind, $1::uuid AS org_id, k.person_id AS credential_id, k.person_id AS subject_id, left($7, 255) AS name, r.roles, r.grants,
        coalesce(p.platform_admin, false) AS platform_admin, NULL::uuid AS node_id, NULL::uuid AS cluster_id, NULL::timestamptz AS expires_at,
+       {{org_suspended}} AS suspended,
        p.disabled_at IS NOT NULL AS disabled, coalesce($6::timestamptz < k.not_before, false) AS ended, false AS due
   FROM kept k LEFT JOIN person p ON p.id = k.person_id CROSS JOIN LATERAL person_roles($1, k.person_id, $2::uuid, $5::text[]) r;
 

@@ -133,6 +133,28 @@ WITH admins AS MATERIALIZED (
 SELECT CASE WHEN EXISTS (SELECT FROM act) THEN 204 WHEN EXISTS (SELECT FROM last) THEN 409 ELSE 404 END AS status,
        CASE WHEN EXISTS (SELECT FROM last) THEN 'This is the last administrator of the organization. Add another one first.' END AS detail;
 
+-- Who belongs to the org: by a role of their own, or because they came by an issuer; the latter may have none yet. $2 limit $3 cursor
+-- name: person_list
+WITH who AS MATERIALIZED (
+  SELECT m.person_id FROM membership m WHERE m.org_id = $1
+  UNION SELECT g.person_id FROM access_grant g WHERE g.org_id = $1
+  UNION SELECT d.person_id FROM person_identity d WHERE d.org_id = $1
+), page AS MATERIALIZED (
+  SELECT p.id, p.name, p.disabled_at IS NOT NULL AS disabled, d.issuer_id, d.issuer, d.subject, d.email, d.seen_at,
+         (SELECT count(*) FROM membership m WHERE m.org_id = $1 AND m.person_id = p.id)
+         + (SELECT count(*) FROM access_grant g WHERE g.org_id = $1 AND g.person_id = p.id) AS roles
+    FROM who JOIN person p ON p.id = who.person_id
+    LEFT JOIN LATERAL (SELECT i.issuer_id, i.issuer, i.subject, i.email, i.seen_at FROM person_identity i
+                        WHERE i.org_id = $1 AND i.person_id = p.id ORDER BY i.seen_at DESC LIMIT 1) d ON true
+   WHERE $3::text IS NULL OR p.id > CASE WHEN $3 ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN $3::uuid END
+   ORDER BY p.id LIMIT $2::int + 1
+)
+SELECT 200 AS status,
+       (SELECT CASE WHEN count(*) > $2::int THEN (array_agg(p.id ORDER BY p.id))[$2::int]::text END FROM page p) AS next,
+       (SELECT concat('{"items":[', string_agg(row_to_json(t)::text, ',' ORDER BY t.id), '],"as_of_seq":', h.event_seq, '}')
+          FROM (SELECT x.* FROM page x ORDER BY x.id LIMIT $2::int) t) AS body
+  FROM org_head h WHERE h.org_id = $1;
+
 -- Signs a person out everywhere. $2 person $3 actor $4 context
 -- name: sessions_end
 SELECT sessions_end($2::uuid, ($4::jsonb || jsonb_build_object('actor', $3::text, 'action', 'session.delete_all', 'target', $2::uuid,

@@ -12,7 +12,8 @@ LEFT JOIN LATERAL (
          min(CASE g.reach WHEN 'org' THEN 1 WHEN 'cluster' THEN 2 ELSE 3 END) FILTER (WHERE g.opened_at IS NOT NULL) AS opened,
          max(greatest(g.reset_at, g.lifted_at)) AS baseline_at
     FROM repair_guard g WHERE g.org_id = $1 AND g.target_id IN ($1, w.cluster_id, w.id)) guard ON true
-CROSS JOIN (SELECT s.repairs_stopped_at, s.repairs_lifted_at FROM installation s) whole
+CROSS JOIN (SELECT s.repairs_stopped_at, o.suspended_at, greatest(s.repairs_lifted_at, o.resumed_at) AS repairs_lifted_at FROM installation s, org o
+             WHERE o.id = $1) whole
 
 -- The oldest id that was made so many seconds ago, by the server's clock: ids begin with their time.
 -- fragment: guard_facts
@@ -38,7 +39,7 @@ w.role <> '' AND NOT EXISTS (SELECT FROM node m WHERE m.org_id = $1 AND m.cluste
                                 AND m.role = w.role AND m.state = 'healthy'
                                 AND NOT EXISTS (SELECT FROM repair o WHERE o.org_id = $1 AND o.node_id = m.id AND o.ended_at IS NULL
                                                    AND o.state = ANY ($4::text[]))) AS last_of_role,
-CASE WHEN whole.repairs_stopped_at IS NOT NULL THEN 1 WHEN guard.stopped IS NULL THEN 0 ELSE guard.stopped + 1 END AS stopped_reach,
+CASE WHEN whole.repairs_stopped_at IS NOT NULL THEN 1 WHEN whole.suspended_at IS NOT NULL THEN 2 WHEN guard.stopped IS NULL THEN 0 ELSE guard.stopped + 1 END AS stopped_reach,
 CASE WHEN guard.opened IS NULL THEN 0 ELSE guard.opened + 1 END AS breaker_reach,
 coalesce(r.created_at <= greatest(guard.baseline_at, whole.repairs_lifted_at), false) AS waited,
 (SELECT string_agg(x ->> 'code', ',') FROM jsonb_array_elements(r.why_not) x) AS open_why_codes, r.would_at IS NOT NULL AS would_start,
@@ -349,7 +350,8 @@ json_build_object(
   'platform', (SELECT json_build_object('stopped_at', s.repairs_stopped_at, 'stopped_by', s.repairs_stopped_by, 'stop_comment', s.repairs_stop_comment)
                  FROM installation s),
   'items', (SELECT coalesce(json_agg(t ORDER BY t.reach, t.name, t.target_id), '[]'::json) FROM here t),
-  'stopped', (SELECT s.repairs_stopped_at IS NOT NULL FROM installation s) OR EXISTS (SELECT FROM here t WHERE t.reach <> 'node' AND t.stopped_at IS NOT NULL),
+  'stopped', (SELECT s.repairs_stopped_at IS NOT NULL FROM installation s) OR EXISTS (SELECT FROM org o WHERE o.id = $1 AND o.suspended_at IS NOT NULL)
+             OR EXISTS (SELECT FROM here t WHERE t.reach <> 'node' AND t.stopped_at IS NOT NULL),
   'breaker_open', EXISTS (SELECT FROM here t WHERE t.opened_at IS NOT NULL))::text
 
 -- name: guard_of_org

@@ -13,9 +13,10 @@ CASE WHEN r.state <> 'proposed' THEN 'Only a proposed repair can be approved; th
      THEN 'No agent has joined from this node, so nothing can carry it out.'
      WHEN {{repair_stop}} IS NOT NULL THEN 'A person stopped repairs ' || {{stop_words}} || '.' END
 
--- Where a person stopped repairs, for repair r: platform, org, cluster, node; NULL = nowhere.
+-- Where a person stopped repairs, for repair r: platform, org (also when it is suspended), cluster, node; NULL = nowhere.
 -- fragment: repair_stop
 coalesce((SELECT 'platform' FROM installation s WHERE s.repairs_stopped_at IS NOT NULL),
+         (SELECT 'org' FROM org o WHERE o.id = r.org_id AND o.suspended_at IS NOT NULL),
          (SELECT g.reach FROM repair_guard g WHERE g.org_id = r.org_id AND g.target_id IN (r.org_id, r.cluster_id, r.node_id) AND g.stopped_at IS NOT NULL
            ORDER BY g.reach = 'org' DESC, g.reach = 'cluster' DESC LIMIT 1))
 

@@ -94,5 +94,6 @@ SELECT row_to_json(t)::text AS org,
        (SELECT coalesce(json_agg(json_build_object('role', r.role, 'project_id', r.project_id, 'cluster_id', r.cluster_id, 'via', r.via,
                                                    'group', r.group_name)
                                  ORDER BY r.via DESC, r.role, r.project_id, r.cluster_id, r.group_name), '[]')::text
-          FROM person_rights($1, $2::uuid, NULL, NULL) r) AS rights
+          FROM person_rights($1, $2::uuid, NULL, NULL) r) AS rights,
+       (SELECT json_build_object('at', s.suspended_at, 'reason', s.suspend_reason)::text FROM org s WHERE s.id = $1 AND s.suspended_at IS NOT NULL) AS suspended
   FROM (SELECT o.id, o.name, o.title, o.demo FROM org o JOIN org_head h ON h.org_id = o.id WHERE h.org_id = $1) t;

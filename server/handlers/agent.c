@@ -337,6 +337,11 @@ static enum err on_cluster_key(struct request *rq, const struct db_rows *rows)
     if (db_rows_count(rows) == 0) {
         return fail(rq, ERR_UNAUTHENTICATED, "The join token's cluster is gone.");
     }
+    if (!db_is_null(rows, 0, db_rows_col(rows, "suspended"))) {
+        return fail(rq, ERR_ORG_SUSPENDED,
+                    "No node joins now. Its token is not used up: try again when an administrator "
+                    "of the platform has resumed the organization.");
+    }
     bool is_first = db_is_null(rows, 0, 0);
     enrolment->has_command_key =
         keys_cluster_public(agents_keys(), &enrolment->cluster,

@@ -1,10 +1,14 @@
-/* Handlers of organizations: those of a person, and making one. */
+/* Handlers of organizations: those of a person, making one, suspending one. */
 #include "server/handlers/orgs.h"
 
 #include "base/crypto.h"
 #include "server/bind.h"
 #include "server/fields.h"
+#include "server/fields_identity.h"
+#include "server/follow.h"
+#include "server/loop.h"
 #include "server/reply.h"
+#include "server/wake.h"
 
 enum err org_list(struct request *rq)
 {
@@ -78,4 +82,37 @@ enum err org_create(struct request *rq)
     }
     bind_key(rq, &args);
     return request_query(rq, SQL_IDEMPOTENCY_GET, false, &args, on_seen);
+}
+
+/* ------------------------------------------------------------------ suspending */
+
+static enum err on_suspended(struct request *rq, const struct db_rows *rows)
+{
+    enum err err = reply_apply(rq, rows);
+    if (err == ERR_NONE) {
+        wake_org(&rq->path_ids[0], WAKE_REPAIR);
+        follow_poke(loop_follow(rq->loop));
+    }
+    return err;
+}
+
+static enum err suspend(struct request *rq, bool suspends)
+{
+    const struct org_suspend_in *in = rq->in;
+    struct db_args args = {0};
+    bind_key(rq, &args);
+    bind_actor(rq, &args);
+    db_arg_str(&args, rq->arena, in->reason);
+    db_arg_bool(&args, suspends);
+    return request_query_as(rq, &rq->path_ids[0], SQL_ORG_SUSPEND, true, &args, on_suspended);
+}
+
+enum err org_suspend(struct request *rq)
+{
+    return suspend(rq, true);
+}
+
+enum err org_resume(struct request *rq)
+{
+    return suspend(rq, false);
 }

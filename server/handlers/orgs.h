@@ -1,4 +1,4 @@
-/* Handlers of organizations: those of a person, and making one. */
+/* Handlers of organizations: those of a person, making one, suspending one. */
 #ifndef SERVER_HANDLERS_ORGS_H
 #define SERVER_HANDLERS_ORGS_H
 
@@ -6,5 +6,7 @@
 
 request_handler org_list;
 request_handler org_create;
+request_handler org_suspend;
+request_handler org_resume;
 
 #endif

@@ -255,6 +255,10 @@ static enum err on_me(struct request *rq, const struct db_rows *rows)
     } else {
         enc_time(&enc, caller->expires_us);
     }
+    enc_key(&enc, "suspended");
+    enc_raw(&enc, db_is_null(rows, 0, db_rows_col(rows, "suspended"))
+                      ? STR("null")
+                      : db_text(rows, 0, db_rows_col(rows, "suspended")));
     enc_key(&enc, "platform_admin");
     enc_bool(&enc, caller->platform_admin);
     enc_obj_end(&enc);

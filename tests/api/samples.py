@@ -146,6 +146,10 @@ SAMPLES = {
     "org_get": lambda w: {"path": {"org": w.org.id}},
     "org_update": lambda w: {"path": {"org": w.org.id}, "json": {"title": "T"},
                              "headers": newest(w, f"orgs/{w.org.id}")},
+    "platform_org_list": lambda w: {},
+    "platform_org_get": lambda w: {"path": {"org": w.org.id}},
+    "platform_org_suspend": lambda w: {"path": {"org": other_org(w)}, "json": {"reason": "r"}},
+    "platform_org_resume": lambda w: {"path": {"org": other_org(w, suspended=True)}, "json": {"reason": "r"}},
     "project_list": lambda w: {},
     "project_create": lambda w: {"json": {"name": w.name("p")}},
     "project_get": lambda w: {"path": {"project": w.project()}},
@@ -212,6 +216,8 @@ SAMPLES = {
     "rejoin_approve": lambda w: {"path": {"rejoin": rejoin(w)}},
     "rejoin_deny": lambda w: {"path": {"rejoin": rejoin(w)}},
     "session_delete_all": lambda w: {"headers": w.browser(), "token": False},
+    "role_list": lambda w: {},
+    "person_list": lambda w: {},
     "member_list": lambda w: {},
     "member_create": lambda w: {"json": {"name": w.name("person"), "role": "viewer"}},
     "member_get": lambda w: {"path": {"member": w.member()["id"]}},
@@ -267,6 +273,15 @@ SAMPLES = {
     "agent_token": agent_token,
     "agent_report": agent_report,
 }
+
+
+def other_org(w, suspended=False):
+    """A fresh one: suspending ours would stop every other test."""
+    org = w.server.api("POST", "/api/v1/orgs", {"name": w.name("o")}, token=w.server.admin)
+    assert org.status_code == 201, org.text
+    if suspended:
+        w.sql(f"UPDATE org SET suspended_at = now(), suspended_by = 'x', suspend_reason = 'r' WHERE id = '{org.json()['id']}'")
+    return org.json()["id"]
 
 
 def cordoned(w):

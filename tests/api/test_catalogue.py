@@ -26,6 +26,7 @@ SECURITY_DEFINER = {
     "join_lookup": {"muster_app"},
     "node_key_lookup": {"muster_app"},
     "person_orgs": {"muster_app"},
+    "platform_orgs": {"muster_app"},
     "sessions_end": {"muster_app"},
     "session_end": {"muster_app"},
     "person_sessions": {"muster_app"},

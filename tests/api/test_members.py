@@ -4,6 +4,7 @@ import time
 import uuid
 
 import pytest
+from resource import walk
 from samples import SAMPLES, send
 from test_authz import ROUTES
 from waiting import PATIENCE_SECONDS, wait_for
@@ -247,3 +248,38 @@ def test_a_stream_of_a_part_ends_with_the_role(parts):
         deadline = time.monotonic() + PATIENCE_SECONDS
         for _ in lines:  # until the server ends it; the client's own limit is between two heartbeats
             assert time.monotonic() < deadline, "the stream goes on"
+
+
+# ---------------------------------------------------------------- roles and people
+def test_roles_are_data_each_with_what_it_may_do(world):
+    roles = {role["name"]: role for role in world.api("GET", "roles").json()["items"]}
+    assert set(roles) == {"viewer", "operator", "approver", "script_author", "admin", "auditor"}
+    for role in roles.values():
+        assert role["summary"].endswith(".") and all(one["summary"].endswith(".") for one in role["permissions"])
+    names = {name: {one["name"] for one in role["permissions"]} for name, role in roles.items()}
+    assert "repair.decide" in names["approver"] and "repair.decide" not in names["operator"]
+    assert not any(names[role] & {"platform", "agent"} for role in names)
+    token = world.service_token("approver")["token"]
+    assert set(world.api("GET", "me", token=token).json()["permissions"]) == names["approver"], "what is shown is what is granted"
+
+
+def test_people_are_listed_with_and_without_roles(world):
+    local, name = world.person("viewer")
+    bare = str(uuid.uuid4())
+    issuer = world.issuer()
+    world.sql(f"INSERT INTO person (id, name, federated) VALUES ('{bare}', 'okta:1', true);"
+              "INSERT INTO person_identity (org_id, issuer, subject, issuer_id, person_id, email) VALUES"
+              f" ('{world.org.id}', '{issuer['issuer']}', 's1', '{issuer['id']}', '{bare}', 'a@example.com')")
+    people = {one["id"]: one for one in walk(world, "people", 50)}
+    assert (people[local]["name"], people[local]["roles"], people[local]["issuer_id"]) == (name, 1, None)
+    assert (people[bare]["roles"], people[bare]["issuer_id"], people[bare]["email"]) == (0, issuer["id"], "a@example.com")
+    member = world.made("POST", "members", {"person_id": bare, "role": "operator", "cluster_id": world.org.cluster_id})
+    assert (member["person_id"], member["role"]) == (bare, "operator")
+    assert {one["id"]: one for one in walk(world, "people", 50)}[bare]["roles"] == 1
+
+
+def test_people_of_another_organization_are_not_listed(world, server):
+    other = World(server, server.add_org("people-other"))
+    theirs, _ = other.person()
+    assert theirs not in {one["id"] for one in walk(world, "people", 50)}
+    assert theirs in {one["id"] for one in walk(other, "people", 50)}

@@ -156,6 +156,23 @@ def test_R13_an_order_that_was_not_fetched_is_withdrawn_by_a_stop(house):
     stop(house, f"nodes/{agent.node_id}/", "allow")
 
 
+def test_R13_a_suspended_organization_begins_nothing_and_its_orders_are_withdrawn(house):
+    agent = new_node(house)
+    repair = proposed(house, agent)
+    house.sql(f"UPDATE node_latest SET seen_at = now() + interval '1 minute' WHERE node_id = '{agent.node_id}'")
+    assert approve(house, repair).status_code == 200
+    wait_for(lambda: house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") in ("ready", "expired"))
+    path = f"/api/v1/platform/orgs/{house.org_id}"
+    assert house.api("POST", f"{path}/suspend", {"reason": "unpaid"}).status_code == 200
+    try:
+        wait_for(lambda: house.sql(f"SELECT state FROM repair WHERE id = '{repair['id']}'") in ("cancelled", "failed"))
+        assert house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") == "expired"
+        agent.report()
+        assert agent.commands == {}
+    finally:
+        assert house.api("POST", f"{path}/resume", {"reason": "paid"}).status_code == 200
+
+
 # ---------------------------------------------------------------- breakers
 def test_R9_the_breaker_opens_by_rule_and_a_reset_replays_nothing(house):
     first = new_node(house)

@@ -1,11 +1,13 @@
 """Secrets at rest: sealed for their row, out of reach of who reads the database, and a new master key while the server serves."""
 import secrets
+import subprocess
 import threading
 import time
 
 import pytest
 from login import Browser, Login
 from server import Musterd
+from waiting import wait_for
 from world import World
 
 
@@ -116,6 +118,99 @@ def test_a_foreign_master_key_is_refused_and_nothing_is_lost(own, login):
     assert refused.returncode == 1 and "not the one" in refused.stderr
     assert masters(own) == before
     assert Browser(login).sign_in().headers["location"] == "/"
+
+
+# ---------------------------------------------------------------- data keys
+def versions(server, org):
+    """{version: how many secrets} of what is sealed in an org."""
+    text = server.sql("SELECT get_byte(x.s, 4), count(*) FROM (SELECT client_secret AS s FROM issuer WHERE org_id = '{0}' AND client_secret IS NOT NULL"
+                      " UNION ALL SELECT refresh_token FROM login WHERE org_id = '{0}' AND refresh_token IS NOT NULL"
+                      " UNION ALL SELECT id_token FROM login WHERE org_id = '{0}' AND id_token IS NOT NULL) x GROUP BY 1".format(org))
+    return {int(version): int(count) for version, count in (line.split("|") for line in text.split())}
+
+
+def newest(server, org):
+    return int(server.sql(f"SELECT max(version) FROM org_key WHERE org_id = '{org}'"))
+
+
+def test_I8_data_keys_are_turned_under_load_and_no_request_fails(own, idp_host):
+    """What former versions sealed opens all the while, and in the end nothing of them is left."""
+    world = World(own, own.add_org("turned-" + secrets.token_hex(3)))
+    login = Login(world, idp_host.idp())
+    assert Browser(login).sign_in().headers["location"] == "/"
+    stop, failures, done = threading.Event(), [], [0]
+
+    def work():
+        while not stop.is_set():
+            answer = Browser(login).sign_in()
+            if answer.status_code != 302 or answer.headers["location"] != "/":
+                failures.append((answer.status_code, answer.headers.get("location"), answer.text[:200]))
+            done[0] += 1
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(3):
+            before, at = newest(own, world.org.id), done[0]
+            own.run("key", "rotate-data", "--org", world.org.name)
+            # what was sealed in the very moment of the turn is taken by the same command once more, before it makes another version
+            assert newest(own, world.org.id) >= before
+            deadline = time.monotonic() + 60
+            while done[0] <= at + 1 and not failures:
+                assert time.monotonic() < deadline, "sign-ins go on"
+                stop.wait(0.05)
+    finally:
+        stop.set()
+        thread.join()
+    assert failures == [] and newest(own, world.org.id) > 1
+    last = newest(own, world.org.id)
+    own.run("key", "rotate-data", "--org", world.org.name)
+    if newest(own, world.org.id) == last:  # it ended the turn before
+        own.run("key", "rotate-data", "--org", world.org.name)
+    assert set(versions(own, world.org.id)) == {newest(own, world.org.id)}
+    assert Browser(login).sign_in().headers["location"] == "/"
+    actions = own.sql(f"SELECT DISTINCT action FROM audit WHERE org_id = '{world.org.id}' AND action LIKE 'key.%'").split()
+    assert sorted(actions) == ["key.data_rotated", "key.rotate_data"]
+
+
+def test_I8_a_turn_of_a_data_key_that_was_killed_goes_on(own, idp_host):
+    world = World(own, own.add_org("killed-" + secrets.token_hex(3)))
+    logins = [Login(world, idp_host.idp()) for _ in range(4)]
+    for login in logins:
+        assert Browser(login).sign_in().headers["location"] == "/"
+    sealed = sum(versions(own, world.org.id).values())
+    held = max(login.id for login in logins)
+    with own.pg.connect() as lock:
+        lock.cursor().execute(f"SELECT 1 FROM muster.issuer WHERE id = '{held}' FOR UPDATE")
+        turn = subprocess.Popen([own.program, "key", "rotate-data", "--org", world.org.name, "--config", str(own.config)], env=own.env(),
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(lambda: versions(own, world.org.id).get(2, 0) >= 3)
+            both = versions(own, world.org.id)
+        finally:
+            turn.kill()
+            turn.wait()
+        assert set(both) == {1, 2}
+        lock.rollback()
+    for login in logins:
+        assert Browser(login).sign_in().headers["location"] == "/", "both versions open"
+    own.run("key", "rotate-data", "--org", world.org.name)
+    assert newest(own, world.org.id) == 2, "the same turn, ended"
+    assert set(versions(own, world.org.id)) == {2} and sum(versions(own, world.org.id).values()) >= sealed
+    own.run("key", "rotate-data", "--org", world.org.name)
+    assert newest(own, world.org.id) == 3
+    assert Browser(logins[0]).sign_in().headers["location"] == "/"
+
+
+def test_a_secret_that_does_not_open_stops_no_turn(own, idp_host):
+    world = World(own, own.add_org("broken-" + secrets.token_hex(3)))
+    good, bad = Login(world, idp_host.idp()), Login(world, idp_host.idp())
+    own.sql(f"UPDATE issuer SET client_secret = (SELECT client_secret FROM issuer WHERE id = '{good.id}') WHERE id = '{bad.id}'")
+    done = own.run("key", "rotate-data", "--org", world.org.name, check=False)
+    assert done.returncode == 0 and "1 secrets" in done.stderr and "do not open" in done.stderr, done.stderr
+    assert newest(own, world.org.id) == 2
+    assert Browser(good).sign_in().headers["location"] == "/"
+    unknown = own.run("key", "rotate-data", "--org", "nobody-" + secrets.token_hex(3), check=False)
+    assert unknown.returncode == 1 and "there is no organization" in unknown.stderr
 
 
 def test_key_takes_what_it_knows(own):

@@ -235,3 +235,58 @@ test("the account says who one is and what one may do, and ends all sessions", a
   assert.ok((await stage.steer({})).log.includes("DELETE /sessions"));
   await stage.leave(page);
 });
+
+test("what a role may do stands in the dialog, a person of a provider is chosen, and a role is changed in one go", async () => {
+  const page = await stage.page("/settings/members?do=add");
+  await page.getByLabel("Role", { exact: true }).last().selectOption("approver");
+  await says(page, "Approve, reject, cancel and settle repairs, and stop all of them.");
+  await page.getByLabel("Who").selectOption({ label: "okta:00u9 (n.ito@halden.example), no role of their own" });
+  await looksRight(page);
+  await page.getByRole("button", { name: "Give okta:00u9 the role" }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Change the role operator of Johan Lindqvist…" }).click();
+  await says(page, "Choose another role or another place first.");
+  await page.getByLabel("Role", { exact: true }).last().selectOption("viewer");
+  await page.getByLabel("Where").selectOption({ label: "Only the cluster fra-h100-a" });
+  assert.deepEqual(await axe(page), []);
+  await page.getByRole("button", { name: "Change the role of Johan Lindqvist", exact: true }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  const sent = (await stage.steer({})).log.filter((line) => !line.startsWith("GET"));
+  assert.deepEqual(sent.map((line) => line.split(" ")[0]), ["POST", "POST", "DELETE"], "given before it is taken");
+  await stage.leave(page);
+});
+
+test("platform administrators see all organizations, suspend one with a reason and let it work again", async () => {
+  const page = await stage.page("/settings/platform");
+  await says(page, "tenant-b");
+  await looksRight(page);
+  await page.getByRole("button", { name: "Suspend tenant-b…" }).click();
+  await says(page, "Say why first.");
+  await page.getByLabel("Reason").fill("The contract has ended");
+  assert.deepEqual(await axe(page), []);
+  await page.getByRole("button", { name: "Suspend tenant-b", exact: true }).click();
+  await says(page, /The contract has ended \(Maya Okafor\)/);
+  await page.getByRole("button", { name: "Let tenant-b work again…" }).click();
+  await page.getByLabel("Reason").fill("It goes on");
+  await page.getByRole("button", { name: "Resume tenant-b", exact: true }).click();
+  await page.getByRole("button", { name: "Suspend tenant-b…" }).waitFor();
+  await stage.leave(page);
+  await stage.steer({ roles: "viewer" });
+  const viewer = await stage.page("/settings/platform");
+  assert.equal(await viewer.getByText("tenant-b").count(), 0);
+  assert.equal(await viewer.getByRole("link", { name: "Platform" }).count(), 0);
+  await stage.leave(viewer);
+});
+
+test("a suspended organization says why, and offers what is still open", async () => {
+  await stage.steer({ suspended: "The contract has ended" });
+  const page = await stage.page("/clusters");
+  await says(page, "The contract has ended");
+  await says(page, "Its nodes go on reporting and nothing is lost; no repair starts.");
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  assert.deepEqual(await axe(page), []);
+  await stage.steer({ suspended: null });
+  await page.getByRole("button", { name: "Look again" }).click();
+  await page.getByRole("link", { name: "Approvals" }).first().waitFor();
+  await stage.leave(page);
+});

@@ -185,7 +185,7 @@ class Musterd:
     def write_config(self):
         conf = {"listen": f"{self.listen}:{self.port}", "web_dir": "", "keys_dir": str(self.folder / "keys"),
                 "event_loops": 2, "log_level": "debug", "start_grace_seconds": 0, "settle_seconds": 0, "boot_grace_seconds": 0,
-                "rate_credential_per_minute": 0, "rate_org_per_minute": 0, "rate_sign_in_per_minute": 0, "rate_join_per_minute": 0,
+                "rate_credential_per_minute": 0, "rate_org_per_minute": 0, "rate_sign_in_per_minute": 0, "rate_join_per_minute": 0, "rate_logout_per_minute": 0,
                 **{key.removeprefix("MUSTER_").lower(): value for key, value in self.pg.env().items()}, **self.settings}
         self.config.write_text("".join(f"{key} = {value}\n" for key, value in conf.items()))
 

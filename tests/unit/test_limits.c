@@ -82,12 +82,32 @@ Test(limits, T8_addresses_of_one_ipv6_network_share_a_bucket)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct limits *limits = make(0, 0, 1);
         struct limits_taken taken = {0};
-        cr_assert(limits_take_address(limits, LIMIT_SIGN_IN, str_of(rows[i].first), 0, &taken));
-        cr_assert_not(limits_take_address(limits, LIMIT_SIGN_IN, str_of(rows[i].first), 0, &taken));
-        cr_assert_eq(limits_take_address(limits, LIMIT_SIGN_IN, str_of(rows[i].second), 0, &taken),
-                     !rows[i].shared, "row %zu", i);
+        cr_assert(
+            limits_take_address(limits, LIMIT_SIGN_IN, NULL, str_of(rows[i].first), 0, &taken));
+        cr_assert_not(
+            limits_take_address(limits, LIMIT_SIGN_IN, NULL, str_of(rows[i].first), 0, &taken));
+        cr_assert_eq(
+            limits_take_address(limits, LIMIT_SIGN_IN, NULL, str_of(rows[i].second), 0, &taken),
+            !rows[i].shared, "row %zu", i);
         limits_free(limits);
     }
+}
+
+Test(limits, T8_an_address_has_a_bucket_for_each_thing_that_it_asks)
+{
+    const int64_t per_minute[LIMIT_COUNT] = {[LIMIT_LOGOUT] = 1};
+    static const struct uuid one = {{1}};
+    static const struct uuid other = {{2}};
+    struct limits *limits = limits_new(per_minute);
+    struct limits_taken taken = {0};
+    struct str six = str_of("2001:db8::1");
+    struct str four = str_of("192.0.2.1");
+    cr_assert(limits_take_address(limits, LIMIT_LOGOUT, &one, four, 0, &taken));
+    cr_assert_not(limits_take_address(limits, LIMIT_LOGOUT, &one, four, 0, &taken));
+    cr_assert(limits_take_address(limits, LIMIT_LOGOUT, &other, four, 0, &taken));
+    cr_assert(limits_take_address(limits, LIMIT_LOGOUT, &one, six, 0, &taken));
+    cr_assert_not(limits_take_address(limits, LIMIT_LOGOUT, &one, six, 0, &taken));
+    limits_free(limits);
 }
 
 Test(limits, T8_a_flood_of_keys_keeps_nobody_out)

@@ -59,6 +59,7 @@ export function identity(tools) {
   let waiting;
   let sessions;
   let back;
+  let orgs;
 
   function reset() {
     const now = Date.now();
@@ -70,6 +71,7 @@ export function identity(tools) {
     sessions = [session(1, {}), session(2, { user_agent: "muster/0.1", address: "10.4.7.21" }), session(3, { user_agent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1", issuer: null })];
     back = [{ id: idOf("session", 90), cluster_id: idOf("cluster", 2), node_id: idOf("node", 200_002), node_name: "gpu-b-01-03", state: "pending", serial: "CZ2204", serial_same: true, gpus_same: 8, gpus_known: 8, alive: false, address: "10.4.8.3", public_key: "MCowBQYDK2VwAyEAq3q", decided_by: null, decided_at: null, created_at: iso(now - 60_000) }];
     waiting = { user_code: "bcdf-ghjk", client: "muster on login-1", address: "10.4.7.21", state: "pending", created_at: iso(now - 20_000), expires_at: iso(now + 580_000) };
+    orgs = [[1, "main", "Halden Research", 1310], [3, "tenant-b", "", 64]].map(([n, name, title, nodes]) => ({ id: `0198f3c2-0001-7000-8000-00000000000${n}`, name, title, demo: false, created_at: iso(now - 200 * DAY), updated_at: iso(now - 200 * DAY), version: 1, suspended_at: null, suspended_by: null, suspend_reason: null, members: 7, clusters: 5, nodes }));
     chain = new Map();
     members = [
       ["Maya Okafor", 1, "admin", null, null],
@@ -123,16 +125,29 @@ export function identity(tools) {
       const limit = Number(url.searchParams.get("limit") ?? 200);
       return linesOf().filter((line) => line.seq > after).slice(0, Math.min(limit, 50)).map((line) => `${JSON.stringify(line)}\n`).join("");
     }],
+    ["GET", "/roles", () => ({ items: ["viewer", "operator", "approver", "script_author", "admin", "auditor"].map((name) => ({ name, summary: "As the table says.", permissions: [{ name: "session", summary: "Sign in." }, { name: "cluster.read", summary: "See clusters, nodes, incidents, repairs and events." }, ...(name === "approver" ? [{ name: "repair.decide", summary: "Approve, reject, cancel and settle repairs, and stop all of them." }] : [])] })) })],
+    ["GET", "/people", (_, url) => {
+      need("member.write");
+      const person = (id, name, more) => ({ id, name, disabled: false, issuer_id: null, issuer: null, subject: null, email: null, seen_at: null, roles: 1, ...more });
+      const known = [...new Map(members.filter((one) => one.person_id).map((one) => [one.person_id, person(one.person_id, one.name)])).values()];
+      return page([...known, person(idOf("person", 40), "okta:00u9", { issuer_id: idOf("issuer", 1), email: "n.ito@halden.example", roles: 0 })], url);
+    }],
+    ["GET", "/platform/orgs", (_, url) => page(orgs, url)],
+    ["POST", "/platform/orgs/:o/:verb", ({ o, verb }, __, body) => {
+      const one = find(orgs, o);
+      const on = verb === "suspend";
+      return Object.assign(one, { suspended_at: on ? iso(Date.now()) : null, suspended_by: on ? "Maya Okafor" : null, suspend_reason: on ? body.reason : null, version: one.version + 1 });
+    }],
     ["GET", "/members", (_, url) => { need("member.write"); return page(members, url); }],
     ["POST", "/members", (_, __, body) => {
       need("member.write");
       if (members.some((one) => one.name === body.name && one.role === body.role && !one.cluster_id && !body.cluster_id)) {
         throw new Refusal(409, "conflict", "The person has this role already", "");
       }
-      const known = members.find((one) => one.name === body.name && one.kind === "person");
+      const known = members.find((one) => one.kind === "person" && (one.name === body.name || one.person_id === body.person_id));
       const member = body.group
         ? { id: idOf("member", 50 + members.length), kind: "group", person_id: null, name: body.group, issuer_id: body.issuer_id, group: body.group, role: body.role, project_id: body.project_id ?? null, cluster_id: body.cluster_id ?? null, created_by: "Maya Okafor", created_at: iso(Date.now()) }
-        : { id: idOf("member", 50 + members.length), kind: "person", issuer_id: null, group: null, person_id: known?.person_id ?? idOf("person", 50 + members.length), name: body.name, role: body.role, project_id: body.project_id ?? null, cluster_id: body.cluster_id ?? null, created_by: "Maya Okafor", created_at: iso(Date.now()) };
+        : { id: idOf("member", 50 + members.length), kind: "person", issuer_id: null, group: null, person_id: known?.person_id ?? body.person_id ?? idOf("person", 50 + members.length), name: body.name ?? known?.name ?? "okta:00u9", role: body.role, project_id: body.project_id ?? null, cluster_id: body.cluster_id ?? null, created_by: "Maya Okafor", created_at: iso(Date.now()) };
       members.push(member);
       return member;
     }, 201],

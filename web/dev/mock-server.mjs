@@ -40,6 +40,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
   let world = makeWorld(now);
   let org = ORGS[0].id;
   let role = "admin";
+  let suspended = null;
   let signedIn = true;
   let fail = {};
   let slow = 0;
@@ -272,7 +273,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       return mine ? (need("audit.read"), page(judged.changes(), url)) : who.routes.find(([method, path]) => method === "GET" && path === "/audit")[2](params, url, ...rest);
     }],
     ...who.routes,
-    ["GET", "/me", () => ({ kind: "session", id: idOf("person", 1), name: "Maya Okafor", org: orgBody(org), orgs: ORGS.map((one) => ({ ...one, roles: [role] })), roles: role === "admin" ? ["admin"] : ["viewer"], grants: [], permissions: PERMISSIONS[role], expires_at: iso(Date.now() + 8 * 3_600_000), platform_admin: role === "admin" })],
+    ["GET", "/me", () => ({ kind: "session", id: idOf("person", 1), name: "Maya Okafor", org: orgBody(org), orgs: ORGS.map((one) => ({ ...one, roles: [role] })), roles: role === "admin" ? ["admin"] : ["viewer"], grants: [], permissions: PERMISSIONS[role], expires_at: iso(Date.now() + 8 * 3_600_000), suspended: suspended && { at: iso(world.start - DAY), reason: suspended }, platform_admin: role === "admin" })],
     ["GET", "/projects", (_, url) => page([{ id: idOf("project", 1), name: "default", title: "Default", clusters: clusters().length, created_at: iso(world.start - 90 * DAY), updated_at: iso(world.start), version: 1 }], url)],
     ["GET", "/clusters", (_, url) => page(clusters().map((one) => ({ ...one.config, rollup: rollupOf(one) })), url)],
     ["POST", "/clusters", (_, __, body) => {
@@ -536,6 +537,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     who.steer(wish);
     fail = wish.fail ?? fail;
     role = wish.roles ?? role;
+    suspended = wish.suspended === undefined ? (wish.reset ? null : suspended) : wish.suspended;
     slow = wish.slow ?? slow;
     signOutUrl = wish.reset ? null : (wish.signOutUrl ?? signOutUrl);
     signedIn = wish.signedIn ?? signedIn;

@@ -56,6 +56,9 @@ export interface Answer<T> {
 /** True once the server has said that there is no session; the app then shows the sign-in page. */
 export const signedOut = signal(false);
 
+/** How often the server refused because the organization is suspended; the app then asks who one is. */
+export const suspendedSeen = signal(0);
+
 function problem(status: number, body: Record<string, unknown>, headers: Headers): ApiError {
   const text = (key: string) => (typeof body[key] === "string" ? (body[key] as string) : "");
   const retry = Number(headers.get("Retry-After"));
@@ -130,6 +133,9 @@ export async function request<T>(method: string, path: string, options: Options 
   if (!response.ok) {
     if (response.status === 401 && path !== "/session") {
       signedOut.value = true;
+    }
+    if (response.status === 403 && (body as { code?: string } | null)?.code === "org_suspended") {
+      suspendedSeen.value += 1;
     }
     throw problem(response.status, (body ?? {}) as Record<string, unknown>, response.headers);
   }

@@ -1,7 +1,7 @@
 /* Which view belongs to which address, who may see it, and where the focus goes when it changes. */
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
-import { signedOut } from "./api";
+import { signedOut, suspendedSeen } from "./api";
 import { lazy } from "./lazy";
 import { startLive } from "./live";
 import { bindKeys } from "./keys";
@@ -38,6 +38,8 @@ const PartPage = lazy<ViewProps>("This part", async () => (await import("./views
 const MachinePage = lazy<ViewProps>("This machine", async () => (await import("./views/serials")).MachinePage);
 const HealthChecksPage = lazy<ViewProps>("The health checks", async () => (await import("./views/health-checks")).HealthChecksPage);
 const HealthCheckPage = lazy<ViewProps>("This check", async () => (await import("./views/health-check")).HealthCheckPage);
+const PlatformPage = lazy<ViewProps>("Platform", async () => (await import("./views/platform")).PlatformPage);
+const SuspendedPage = lazy<Record<string, never>>("This page", async () => (await import("./views/suspended")).SuspendedPage);
 const DevicePage = lazy<ViewProps>("This page", async () => (await import("./views/device")).DevicePage);
 const AccountPage = lazy<ViewProps>("Account", async () => (await import("./views/account")).AccountPage);
 
@@ -68,6 +70,7 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/settings/members/:tab", MembersPage],
   ["/settings/checks", HealthChecksPage],
   ["/settings/checks/:check", HealthCheckPage],
+  ["/settings/platform", PlatformPage],
   ["/account", AccountPage],
   ["/device", DevicePage],
 ];
@@ -126,6 +129,12 @@ export function App() {
     }
   }, [me.value]);
 
+  useEffect(() => {
+    if (suspendedSeen.value > 0 && me.peek() && !me.peek()?.suspended) {
+      void loadMe();
+    }
+  }, [suspendedSeen.value]);
+
   if (path.value === "/sign-in" || signedOut.value) {
     return <SignInPage />;
   }
@@ -135,6 +144,9 @@ export function App() {
         {meError.value ? <ErrorNote error={meError.value} what="The console" retry={() => void loadMe()} /> : <Skeleton rows={4} label="the console" />}
       </main>
     );
+  }
+  if (me.value.suspended && !(me.value.platform_admin && path.value === "/settings/platform")) {
+    return <SuspendedPage />;
   }
   return <Current key={me.value.org.id} />;
 }

@@ -15,6 +15,39 @@ export interface Member {
   created_at: string;
 }
 
+/** An organization as the platform's administrators see it. */
+export interface PlatformOrg {
+  id: string;
+  name: string;
+  title: string;
+  demo: boolean;
+  created_at: string;
+  suspended_at: string | null;
+  suspended_by: string | null;
+  suspend_reason: string | null;
+  members: number;
+  clusters: number;
+  nodes: number;
+}
+
+/** Somebody of the organization, with or without a role of their own. */
+export interface Person {
+  id: string;
+  name: string;
+  disabled: boolean;
+  issuer_id: string | null;
+  email: string | null;
+  seen_at: string | null;
+  roles: number;
+}
+
+/** A role as the server's table has it. */
+export interface RoleData {
+  name: string;
+  summary: string;
+  permissions: { name: string; summary: string }[];
+}
+
 export interface ServiceToken {
   id: string;
   name: string;

@@ -30,6 +30,8 @@ export interface Me {
   grants: { role: string; project_id: string | null; cluster_id: string | null }[];
   permissions: string[];
   expires_at: string | null;
+  /** the organization is, and why */
+  suspended?: { at: string; reason: string } | null;
   platform_admin: boolean;
 }
 

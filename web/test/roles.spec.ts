@@ -9,8 +9,8 @@ const server = join(process.env.MUSTER_WEB as string, "..", "server");
 const source = readFileSync(join(server, "perms.c"), "utf8").replace(/\s+/g, " ");
 const header = readFileSync(join(server, "perms.h"), "utf8");
 const request = readFileSync(join(server, "request.h"), "utf8");
-const permission = new Map([...request.matchAll(/X\((PERM_[A-Z_]+), "([a-z_.]+)"\)/g)].map((found) => [found[1], found[2]]));
-const role = new Map([...header.matchAll(/X\((ROLE_[A-Z_]+), "([a-z_]+)"\)/g)].map((found) => [found[1], found[2]]));
+const permission = new Map([...request.matchAll(/X\((PERM_[A-Z_]+), "([a-z_.]+)",/g)].map((found) => [found[1], found[2]]));
+const role = new Map([...header.matchAll(/X\((ROLE_[A-Z_]+), "([a-z_]+)",/g)].map((found) => [found[1], found[2]]));
 
 function granted(symbol: string | undefined): string[] {
   const row = new RegExp(`\\[${symbol}_BIT\\] = ([A-Z_ |]+),`).exec(source)?.[1] ?? "";

@@ -229,6 +229,8 @@ const SETTINGS: readonly [href: string, label: string][] = [
   ["/settings/webhooks", "Webhooks"],
 ];
 
+const PLATFORM: readonly [href: string, label: string] = ["/settings/platform", "Platform"];
+
 function RailLinks({ close }: { close?: () => void }) {
   const waiting = useQuery<List<Repair>>("/repairs?state=proposed&limit=200", { events: (type) => type.startsWith("repair.") });
   const list = waiting.data.value;
@@ -253,7 +255,7 @@ function RailLinks({ close }: { close?: () => void }) {
         </a>
       ))}
       <p class="railhead">Settings</p>
-      {SETTINGS.map(([href, label]) => (
+      {(me.value?.platform_admin ? [...SETTINGS, PLATFORM] : SETTINGS).map(([href, label]) => (
         <a key={href} href={href} aria-current={path.value.startsWith(href) ? "page" : undefined} onClick={close}>
           {label}
         </a>

@@ -32,7 +32,7 @@ const TYPES = [
   "collector.changed", "incident.opened", "incident.changed", "incident.closed",
   "repair.proposed", "repair.approved", "repair.rejected", "repair.step", "repair.succeeded", "repair.failed",
   "repair.cancelled", "repair.resolved", "repair.unknown",
-  "cluster.created", "cluster.updated", "project.created", "project.updated", "org.updated", "device.updated",
+  "cluster.created", "cluster.updated", "project.created", "project.updated", "org.updated", "org.suspended", "org.resumed", "device.updated",
   "note.added", "stream.dropped", "token.created", "token.revoked",
 ];
 

@@ -1,9 +1,9 @@
 /* Settings > Members: who has which role where, and what each role may do. */
 import { useComputed, useSignal, type Signal } from "@preact/signals";
-import type { ApiError } from "../api";
+import { newIdempotencyKey, request, type ApiError } from "../api";
 import type { ViewProps } from "../app";
 import { counted } from "../format";
-import type { Issuer, Member } from "../identity-types";
+import type { Issuer, Member, Person, RoleData } from "../identity-types";
 import { query, setQuery } from "../router";
 import { me } from "../session";
 import { refresh, useQuery, type Query } from "../store";
@@ -18,7 +18,7 @@ import { MissingPage } from "./missing";
 import { usePaged } from "./paged";
 import { PERMISSION_WORDS, ROLES, roleTitle } from "./roles";
 import { ask, asked, askNothing } from "./asked";
-import { orgName, SettingsPage } from "./settings";
+import { orgName, problemOf, SettingsPage } from "./settings";
 import { VerbForm } from "./verb-form";
 
 interface Places {
@@ -92,6 +92,29 @@ function AddGroupDialog({ places, issuers }: { places: Places; issuers: Issuer[]
   );
 }
 
+/** What the server's table grants the role, a sentence each. */
+function RoleMay({ role }: { role: string }) {
+  const roles = useQuery<List<RoleData>>("/roles");
+  const data = roles.data.value?.items.find((one) => one.name === role);
+  if (!data) {
+    return null;
+  }
+  return (
+    <div class="s12 t2">
+      <p>
+        <b>{roleTitle(role)}</b>: {data.summary} They may:
+      </p>
+      <ul class="plainlist">
+        {data.permissions
+          .filter((one) => one.name !== "session")
+          .map((one) => (
+            <li key={one.name}>{one.summary}</li>
+          ))}
+      </ul>
+    </div>
+  );
+}
+
 function RolePlace({ role, place, places, error }: { role: Signal<string>; place: Signal<string>; places: Places; error: ApiError | null }) {
   return (
     <>
@@ -104,26 +127,38 @@ function RolePlace({ role, place, places, error }: { role: Signal<string>; place
         help={ROLES.find((one) => one.name === role.value)?.does ?? ""}
       />
       <SelectField label="Where" name="place" choices={placeChoices(places)} value={place.value} onChange={(value) => (place.value = value)} help="Who has roles in parts only does not see the rest." />
+      <RoleMay role={role.value} />
       {error?.field("cluster_id") && <p class="c-unhealthy s12">{error.field("cluster_id")}</p>}
     </>
   );
 }
 
+const NEW_PERSON = "new";
+
+function personLabel(person: Person, all: readonly Person[]): string {
+  const twin = all.some((one) => one.id !== person.id && one.name === person.name);
+  return `${person.name}${person.email ? ` (${person.email})` : ""}${twin && !person.email ? ` (${person.id.slice(-6)})` : ""}${person.roles === 0 ? ", no role of their own" : ""}`;
+}
+
 function AddDialog({ places, known }: { places: Places; known: Set<string> }) {
+  const people = useQuery<List<Person>>("/people?limit=200");
+  const list = [...(people.data.value?.items ?? [])].sort((a, b) => a.name.localeCompare(b.name));
+  const who = useSignal(NEW_PERSON);
   const name = useSignal("");
   const role = useSignal("viewer");
   const place = useSignal("");
-  const given = name.value.trim();
+  const chosen = list.find((one) => one.id === who.value);
+  const given = chosen ? chosen.name : name.value.trim();
   return (
     <VerbForm<Member>
       title="Give a person a role"
       lead="Roles add up: a person may have several, in different places."
       path="/members"
-      body={() => ({ name: given, role: role.value, ...placeBody(place.value) })}
+      body={() => ({ ...(chosen ? { person_id: chosen.id } : { name: given }), role: role.value, ...placeBody(place.value) })}
       verb={given ? `Give ${given} the role` : "Give the role"}
       disabled={given ? null : "Say who first."}
-      binds={given && !known.has(given) ? `${given} is added to Muster with this.` : null}
-      fields={["name", "role", "project_id", "cluster_id"]}
+      binds={given && !chosen && !known.has(given) ? `${given} is added to Muster with this.` : null}
+      fields={["name", "person_id", "role", "project_id", "cluster_id"]}
       onClose={askNothing}
       done={() => {
         refresh("/members");
@@ -132,8 +167,64 @@ function AddDialog({ places, known }: { places: Places; known: Set<string> }) {
     >
       {(error) => (
         <>
-          <Field label="Name" name="name" required help="The name that the person signs in with." value={name.value} onInput={(value) => (name.value = value)} error={error?.field("name")} />
+          <SelectField
+            label="Who"
+            name="person_id"
+            choices={[{ value: NEW_PERSON, label: "By name" }, ...list.map((one) => ({ value: one.id, label: personLabel(one, list) }))]}
+            value={who.value}
+            onChange={(value) => (who.value = value)}
+            help="Who came by an identity provider stands here, also without a role."
+          />
+          {!chosen && <Field label="Name" name="name" required help="The name that the person signs in with." value={name.value} onInput={(value) => (name.value = value)} error={error?.field("name") ?? error?.field("person_id")} />}
           <RolePlace role={role} place={place} places={places} error={error} />
+        </>
+      )}
+    </VerbForm>
+  );
+}
+
+/** Another role, or another place: the new one is given before the old one is taken, so that nobody is without in between. */
+function ChangeDialog({ member, places, stays }: { member: Member; places: Places; stays: string | null }) {
+  const before = member.cluster_id ? `cluster:${member.cluster_id}` : member.project_id ? `project:${member.project_id}` : "";
+  const role = useSignal(member.role);
+  const place = useSignal(before);
+  const failed = useSignal<ApiError | null>(null);
+  const same = role.value === member.role && place.value === before;
+  const subject = member.kind === "group" ? { issuer_id: member.issuer_id, group: member.group } : { person_id: member.person_id };
+  return (
+    <VerbForm
+      title={`Change the role of ${member.name}`}
+      lead={`Now ${roleTitle(member.role).toLowerCase()} for ${whereOf(member, places)}.`}
+      path="/members"
+      send={async () => {
+        failed.value = null;
+        try {
+          await request("POST", "/members", { body: { ...subject, role: role.value, ...placeBody(place.value) }, idempotencyKey: newIdempotencyKey() });
+          await request("DELETE", `/members/${member.id}`);
+          return true;
+        } catch (cause) {
+          failed.value = problemOf(cause);
+          refresh("/members");
+          return false;
+        }
+      }}
+      verb={`Change the role of ${member.name}`}
+      disabled={stays ?? (same ? "Choose another role or another place first." : null)}
+      binds={member.person_id !== null && member.person_id === me.value?.id ? <b>This is your own role.</b> : null}
+      onClose={askNothing}
+      done={() => {
+        refresh("/members");
+        askNothing();
+      }}
+    >
+      {() => (
+        <>
+          <RolePlace role={role} place={place} places={places} error={failed.value} />
+          {failed.value && (
+            <Note tone="bad" alert title="The role was not changed as a whole.">
+              <p class="t2">{failed.value.detail || failed.value.title}</p>
+            </Note>
+          )}
         </>
       )}
     </VerbForm>
@@ -206,9 +297,14 @@ function MemberTable({ rows, all, complete, places, issuers }: { rows: Member[];
           cell: (member) => {
             const stays = keeps(member, all, complete);
             return (
+              <span class="row8">
+              <Button small disabled={stays} label={`Change the role ${roleTitle(member.role).toLowerCase()} of ${member.name}…`} onClick={() => ask("change", member.id)}>
+                Change…
+              </Button>
               <Button small disabled={stays} label={`Take away the role ${roleTitle(member.role).toLowerCase()} from ${member.name}…`} onClick={() => ask("remove", member.id)}>
                 Take away…
               </Button>
+              </span>
             );
           },
         },
@@ -228,6 +324,7 @@ function PeopleTab() {
   const role = query.value.get("role") ?? "";
   const rows = paged.rows.filter((one) => !role || one.role === role).sort((a, b) => a.name.localeCompare(b.name));
   const known = useComputed(() => new Set(paged.rows.filter((one) => one.kind !== "group").map((one) => one.name)));
+  const changed = what === "change" ? paged.rows.find((one) => one.id === id) : null;
   const removed = what === "remove" ? paged.rows.find((one) => one.id === id) : null;
   return (
     <>
@@ -257,6 +354,7 @@ function PeopleTab() {
       {paged.foot("role")}
       {what === "add" && <AddDialog places={places} known={known.value} />}
       {what === "group" && issuers.data.value && <AddGroupDialog places={places} issuers={issuers.data.value.items} />}
+      {changed && <ChangeDialog member={changed} places={places} stays={keeps(changed, paged.rows, !paged.more)} />}
       {removed && <RemoveDialog member={removed} rows={paged.rows} places={places} />}
     </>
   );
@@ -299,7 +397,7 @@ function RolesTab() {
       </TableFrame>
       <div class="gap16">
         <Note tone="neutral" title="Organizations themselves are made by the platform administrator.">
-          <p class="t2">{me.value?.platform_admin ? "You are one." : "You are not one."} No role of an organization reaches another organization.</p>
+          <p class="t2">{me.value?.platform_admin ? <>You are one: <a href="/settings/platform">all organizations</a>.</> : "You are not one."} No role of an organization reaches another organization.</p>
         </Note>
       </div>
     </Section>

@@ -2,6 +2,10 @@
 import { signal, type Signal } from "@preact/signals";
 
 function watched(query: string): Signal<boolean> {
+  /* tests of words have no window */
+  if (typeof matchMedia !== "function") {
+    return signal(false);
+  }
   const list = matchMedia(query);
   const value = signal(list.matches);
   list.addEventListener("change", (event) => (value.value = event.matches));

@@ -352,12 +352,15 @@ json_build_object(
   'items', (SELECT coalesce(json_agg(t ORDER BY t.reach, t.name, t.target_id), '[]'::json) FROM here t),
   'stopped', (SELECT s.repairs_stopped_at IS NOT NULL FROM installation s) OR EXISTS (SELECT FROM org o WHERE o.id = $1 AND o.suspended_at IS NOT NULL)
              OR EXISTS (SELECT FROM here t WHERE t.reach <> 'node' AND t.stopped_at IS NOT NULL),
-  'breaker_open', EXISTS (SELECT FROM here t WHERE t.opened_at IS NOT NULL))::text
+  'breaker_open', EXISTS (SELECT FROM here t WHERE t.opened_at IS NOT NULL),
+  'waiting', (SELECT w.n FROM waiting w))::text
 
 -- name: guard_of_org
 WITH here AS MATERIALIZED (
   SELECT {{guard_fields}} FROM repair_guard g
    WHERE g.org_id = $1 AND (g.target_id = $1 OR g.stopped_at IS NOT NULL OR g.opened_at IS NOT NULL) ORDER BY g.reach = 'org' DESC LIMIT 1000
+), waiting AS (
+  SELECT count(*) AS n FROM repair r WHERE r.org_id = $1 AND r.state = 'proposed' AND r.ended_at IS NULL
 )
 SELECT 200 AS status, {{guard_body}} AS body FROM org_head h WHERE h.org_id = $1;
 
@@ -366,6 +369,8 @@ WITH here AS MATERIALIZED (
   SELECT {{guard_fields}} FROM repair_guard g
    WHERE g.org_id = $1 AND (g.target_id IN ($1, $2::uuid) OR (g.cluster_id = $2 AND (g.stopped_at IS NOT NULL OR g.opened_at IS NOT NULL)))
    ORDER BY g.reach = 'org' DESC, g.reach = 'cluster' DESC LIMIT 1000
+), waiting AS (
+  SELECT count(*) AS n FROM repair r WHERE r.org_id = $1 AND r.cluster_id = $2::uuid AND r.state = 'proposed' AND r.ended_at IS NULL
 )
 SELECT CASE WHEN EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid) THEN 200 ELSE 404 END AS status, {{guard_body}} AS body;
 

@@ -5,11 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 from fake_agent import Agent, Beat, join_token, reboots  # noqa: E402
 from test_repairs import approve, commands_of, fresh_key, make_server, new_node, node_is, proposed, repair_in, repairs_of  # noqa: E402
 from waiting import wait_for  # noqa: E402
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "api" / "openapi.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,16 @@ def codes_are(house, repair, *wanted):
         codes = {reason["code"] for reason in read(house, repair)["why_not"]}
         return codes if set(wanted) <= codes else None
     return wait_for(look)
+
+
+def test_what_a_policy_leaves_out_has_the_default_of_the_document(house):
+    agent = new_node(house)
+    settings = write_policy(house, agent)["settings"]
+    properties = yaml.safe_load(DOCUMENT.read_text())["components"]["schemas"]["PolicySettings"]["properties"]
+    wanted = {name: schema["default"] for name, schema in properties.items() if "default" in schema}
+    assert len(wanted) == 24
+    del wanted["cooldown_seconds"]  # that of the server's own configuration
+    assert {name: settings[name] for name in wanted} == wanted
 
 
 # ---------------------------------------------------------------- automatic repairs
@@ -116,6 +129,7 @@ def test_R13_a_stop_holds_what_was_approved_until_it_is_lifted(house, reach):
             codes_are(house, repair, "stopped")
             guard = house.api("GET", f"/api/v1/clusters/{agent.cluster_id}/guard").json()
             assert guard["stopped"] is (reach != "node")
+            assert guard["waiting"] == 1
         finally:
             stop(house, path, "allow")
         assert approve(house, repair).status_code == 200

@@ -1,5 +1,7 @@
 /* Made-up clusters for development and browser tests: always the same for the same moment of start. */
 
+import { decorate, schedulerOf } from "./mock-guard.mjs";
+
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -21,7 +23,7 @@ export function chance(...keys) {
 
 /** An id in the form of UUIDv7 that names its kind and number. */
 export function idOf(kind, n) {
-  const kinds = { org: 1, project: 2, cluster: 3, node: 4, incident: 5, repair: 6, device: 7, token: 8, person: 9, session: 10, request: 11, member: 12, service: 13, issuer: 14, webhook: 15, delivery: 16 };
+  const kinds = { org: 1, project: 2, cluster: 3, node: 4, incident: 5, repair: 6, device: 7, token: 8, person: 9, session: 10, request: 11, member: 12, service: 13, issuer: 14, webhook: 15, delivery: 16, policy: 17 };
   return `0198f3c2-${pad(kinds[kind].toString(16), 4)}-7000-8000-${pad(n.toString(16), 12)}`;
 }
 
@@ -522,6 +524,9 @@ export function makeWorld(start = Date.now()) {
     make({ index: 5, name: "new-cluster", prefix: "gpu", n: 0, gpusPerNode: 0, region: "", gpuType: "", scheduler: "none" }),
   ];
   const demo = [make({ index: 9, name: "ten-thousand", prefix: "n", n: 10_000, gpusPerNode: 8, faults: true })];
+  for (const clusters of [main, demo]) {
+    decorate(clusters, start);
+  }
   numberEvents(main, seqs);
   numberEvents(demo, seqs);
   return { start, seqs, orgs: new Map([[ORGS[0].id, main], [ORGS[1].id, demo]]) };
@@ -625,7 +630,7 @@ export function stripOf(cluster, since, until, n) {
   return { since: iso(since), until: iso(until), bucket_seconds: bucket, buckets };
 }
 
-const repairSummary = ({ plan: _, steps: __, can_approve: ___, blocked: ____, ...summary }) => summary;
+const repairSummary = ({ plan: _, steps: __, can_approve: ___, blocked: ____, why_not: _____, ...summary }) => summary;
 
 export function nodeDetail(cluster, node, world) {
   const model = cluster.config.gpu_type ? `NVIDIA ${cluster.config.gpu_type}` : null;
@@ -637,6 +642,7 @@ export function nodeDetail(cluster, node, world) {
   return {
     ...summary,
     cluster_id: cluster.id,
+    scheduler: schedulerOf(cluster, node, world.start),
     boot_id: "6a1f2c9e-53f0-4d34-9b52-1f0c8e6f4a11",
     booted_at: iso(world.start - 6 * DAY),
     ready_at: iso(world.start - 6 * DAY + 4 * MINUTE),

@@ -9,6 +9,7 @@ import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { gzipSync } from "node:zlib";
 import { detection } from "./mock-detection.mjs";
+import { guards } from "./mock-guard.mjs";
 import { identity } from "./mock-identity.mjs";
 import { checksOf, historyOf, idOf, iso, makeIncident, makePlan, makeWorld, nodeDetail, ORGS, rollupOf, STATES, stripOf } from "./mock-data.mjs";
 
@@ -264,6 +265,8 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
   const judged = detection({ need, page, missing, Refusal, findNode, clusters, world: () => world });
   const who = identity({ need, page, missing, Refusal, findNode, org: () => org });
 
+  const guarded = guards({ need, page, missing, Refusal, findNode, clusters, emit, org: () => org, platform: () => role === "admin" });
+
   /* [method, pattern, handler(params, url, body, headers)]: ids are named in order */
   const routes = [
     ...judged.routes,
@@ -273,6 +276,7 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       return mine ? (need("audit.read"), page(judged.changes(), url)) : who.routes.find(([method, path]) => method === "GET" && path === "/audit")[2](params, url, ...rest);
     }],
     ...who.routes,
+    ...guarded.routes,
     ["GET", "/me", () => ({ kind: "session", id: idOf("person", 1), name: "Maya Okafor", org: orgBody(org), orgs: ORGS.map((one) => ({ ...one, roles: [role] })), roles: role === "admin" ? ["admin"] : ["viewer"], grants: [], permissions: PERMISSIONS[role], expires_at: iso(Date.now() + 8 * 3_600_000), suspended: suspended && { at: iso(world.start - DAY), reason: suspended }, platform_admin: role === "admin" })],
     ["GET", "/projects", (_, url) => page([{ id: idOf("project", 1), name: "default", title: "Default", clusters: clusters().length, created_at: iso(world.start - 90 * DAY), updated_at: iso(world.start), version: 1 }], url)],
     ["GET", "/clusters", (_, url) => page(clusters().map((one) => ({ ...one.config, rollup: rollupOf(one) })), url)],
@@ -346,9 +350,15 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
     }],
     ["POST", "/nodes/:n/cordon", ({ n }, _, body) => { need("node.write"); return changeNode(...findNode(n), { schedulable: false }, "node.cordoned", "cordoned", body); }],
     ["POST", "/nodes/:n/uncordon", ({ n }, _, body) => { need("node.write"); return changeNode(...findNode(n), { schedulable: true }, "node.uncordoned", "uncordoned", body); }],
-    ["POST", "/nodes/:n/repairs", ({ n }, _, body) => {
+    ["POST", "/nodes/:n/repairs", ({ n }, url, body) => {
       need("repair.request");
       const [one, node] = findNode(n);
+      if (url.searchParams.get("dry_run") === "true") {
+        const open = one.incidents.filter((incident) => incident.node_id === node.id && incident.state === "open" && incident.node_fault);
+        const shown = makePlan(one, node, open, body.action, Date.now());
+        shown.jobs = nodeDetail(one, node, world).scheduler?.jobs ?? [];
+        return { dry_run: true, action: body.action, plan: shown, plan_hash: "0".repeat(64), can_approve: shown.how !== null };
+      }
       if (node.repair_id) {
         throw new Refusal(409, "conflict", "The node has an open repair already", "Decide that one first.", { state: "proposed" });
       }
@@ -533,8 +543,10 @@ export function createMock({ dist = null, sampleMs = 2_000, now = Date.now() } =
       told.length = 0;
       who.reset();
       judged.reset();
+      guarded.reset();
     }
     who.steer(wish);
+    guarded.steer(wish);
     fail = wish.fail ?? fail;
     role = wish.roles ?? role;
     suspended = wish.suspended === undefined ? (wish.reset ? null : suspended) : wish.suspended;

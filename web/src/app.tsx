@@ -40,6 +40,10 @@ const HealthChecksPage = lazy<ViewProps>("The health checks", async () => (await
 const HealthCheckPage = lazy<ViewProps>("This check", async () => (await import("./views/health-check")).HealthCheckPage);
 const PlatformPage = lazy<ViewProps>("Platform", async () => (await import("./views/platform")).PlatformPage);
 const SuspendedPage = lazy<Record<string, never>>("This page", async () => (await import("./views/suspended")).SuspendedPage);
+const PoliciesPage = lazy<ViewProps>("Policies", async () => (await import("./views/policies")).PoliciesPage);
+const StopsPage = lazy<ViewProps>("Stops and breakers", async () => (await import("./views/policies")).StopsPage);
+const PolicyPage = lazy<ViewProps>("This policy", async () => (await import("./views/policy")).PolicyPage);
+const NewPolicyPage = lazy<ViewProps>("This form", async () => (await import("./views/policy")).NewPolicyPage);
 const DevicePage = lazy<ViewProps>("This page", async () => (await import("./views/device")).DevicePage);
 const AccountPage = lazy<ViewProps>("Account", async () => (await import("./views/account")).AccountPage);
 
@@ -71,6 +75,10 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/settings/checks", HealthChecksPage],
   ["/settings/checks/:check", HealthCheckPage],
   ["/settings/platform", PlatformPage],
+  ["/settings/policies", PoliciesPage],
+  ["/settings/policies/new", NewPolicyPage],
+  ["/settings/policies/stops", StopsPage],
+  ["/settings/policies/:policy", PolicyPage],
   ["/account", AccountPage],
   ["/device", DevicePage],
 ];

@@ -8,6 +8,7 @@ import "./style/data.css";
 import "./style/records.css";
 import "./style/views.css";
 import "./style/settings.css";
+import "./style/policy.css";
 import "./style/adapt.css";
 import { App } from "./app";
 import { startKeys } from "./keys";

@@ -248,7 +248,23 @@ export interface NodeDetail extends Omit<NodeSummary, "gpus"> {
   collectors: Collector[];
   incidents: Incident[];
   repair: RepairSummary | null;
+  /** what Slurm or Kubernetes said of it when last read; null: none is asked */
+  scheduler?: NodeScheduler | null;
   ssh_command: string | null;
+}
+
+export interface NodeScheduler {
+  kind: "slurm" | "kubernetes";
+  read_at: string | null;
+  /** why the last try to read failed; empty when it did not */
+  error: string;
+  state: "idle" | "allocated" | "down" | "unknown";
+  /** it takes no new work, whoever said so */
+  closed: boolean;
+  reason: string;
+  /** why what Muster asked for last was not done; empty when it was */
+  said: string;
+  jobs: SchedulerJob[];
 }
 
 export interface Transition {
@@ -370,6 +386,26 @@ export interface IncidentMember {
   state: "open" | "closed";
 }
 
+/** A reason why a repair does not start. */
+export interface WhyNot {
+  code: string;
+  detail: string;
+}
+
+/** What a scheduler says that runs on a node. */
+export interface SchedulerJob {
+  id: string;
+  user: string;
+  name: string;
+  /** on this node; null: not known */
+  gpus: number | null;
+  started_at: string | null;
+  /** how many it runs on, this one included */
+  nodes: number;
+  /** why it is not moved away without a person; empty when it can be */
+  blocked: string;
+}
+
 export interface Plan {
   node: { id: string; name: string };
   boot_id: string | null;
@@ -390,13 +426,13 @@ export interface Plan {
     count: number;
     lines: (string | EvidenceLine)[];
   }[];
-  jobs: unknown[];
+  jobs: SchedulerJob[];
   capacity: { healthy_before: number; healthy_after: number; nodes: number };
   domain: { rack: string | null; leaf: string | null; others_down: number };
-  limits: { running: number; max_running: number; attempt: number; attempts_max: number; why_not?: { code: string; detail: string }[] };
+  limits: { running: number; max_running: number; attempt: number; attempts_max: number; why_not?: WhyNot[] };
   rule: { check_id: string; right: number; total: number; days: number } | null;
   made_at: string;
-  policy: { healthy_delay_seconds: number; begin_within_seconds: number; rejoin_within_seconds: number };
+  policy: { healthy_delay_seconds: number; begin_within_seconds: number; rejoin_within_seconds: number; version?: string };
 }
 
 export type RepairState =
@@ -437,10 +473,19 @@ export interface Repair {
   steps: RepairStep[];
   can_approve: boolean;
   blocked: string | null;
+  /** a policy decided it */
+  automatic?: boolean;
+  why_not?: WhyNot[];
+  /** when a policy on trial would have approved it */
+  would_at?: string | null;
+  /** of two people: the first */
+  first_approver?: string | null;
+  batch_id?: string | null;
+  wave?: number | null;
 }
 
 /** An open repair as its node shows it. */
-export type RepairSummary = Omit<Repair, "plan" | "steps" | "can_approve" | "blocked">;
+export type RepairSummary = Omit<Repair, "plan" | "steps" | "can_approve" | "blocked" | "automatic" | "why_not" | "would_at" | "first_approver" | "batch_id" | "wave">;
 
 export interface CheckRow {
   check_id: string;

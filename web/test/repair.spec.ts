@@ -1,10 +1,11 @@
 /* What is said of repairs, incidents and checks. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { now } from "../src/time";
 import type { Incident, NodeDetail, Plan, Repair } from "../src/types";
 import { passed } from "../src/views/check-words";
 import { endWords } from "../src/views/incident-words";
-import { consequences, decidedBy, outcome, record, took, touches, why } from "../src/views/repair-words";
+import { consequences, decidedBy, outcome, record, took, touches, why, worstFirst } from "../src/views/repair-words";
 
 const PLAN: Plan = {
   node: { id: "n", name: "gpu-17-03" },
@@ -84,9 +85,38 @@ test("capacity says what stays, what falls, and for how long", () => {
 
 test("limits warn when they are reached, and tell why it did not start by itself", () => {
   assert.equal(facts(PLAN).Limits?.fact, "4 of at most 20 repairs at once");
-  assert.match(String(facts(PLAN).Limits?.detail), /Attempt 1 of 2 in 7 days\. Automation is off/);
+  assert.equal(facts(PLAN).Limits?.detail, "Attempt 1 of 2 in 7 days.");
   assert.equal(facts({ ...PLAN, limits: { ...PLAN.limits, running: 20 } }).Limits?.weight, "warn");
   assert.equal(facts({ ...PLAN, limits: { ...PLAN.limits, attempt: 3 } }).Limits?.weight, "warn");
+});
+
+const JOB = { id: "48213", user: "a.meyer", name: "llama", gpus: 8, started_at: new Date(now.peek() - 10 * 3_600_000).toISOString(), nodes: 64, blocked: "" };
+
+test("jobs on the node are harm, with whose they are and what is lost at most", () => {
+  const row = facts({ ...PLAN, jobs: [JOB, { ...JOB, id: "48214", name: "", nodes: 1 }] })["Running job"];
+  assert.equal(row?.weight, "bad");
+  assert.equal(row?.fact, "2 jobs on this node end: at most 160 GPU-hours here are lost");
+  assert.equal(row?.detail, "llama (48213): a.meyer, 8 GPUs here, on 64 nodes, for 10 h. 48214: a.meyer, 8 GPUs here, for 10 h. 1 of them spans other nodes, which lose it too.");
+});
+
+test("a scheduler that names no job is believed, one that did not answer is not", () => {
+  const node = (scheduler: object) => ({ gpu_util_ratio: 0.5, gpus: [{}], latest: null, scheduler: { kind: "slurm", state: "idle", error: "", jobs: [], ...scheduler } }) as unknown as NodeDetail;
+  assert.deepEqual([facts(PLAN, node({}))["Running job"]?.weight, facts(PLAN, node({}))["Running job"]?.fact], ["good", "No job runs here, says Slurm"]);
+  assert.match(String(facts(PLAN, node({ error: "slurmctld did not answer" }))["Running job"]?.fact), /Not known: slurmctld/);
+  assert.match(String(facts(PLAN, node({ state: "unknown" }))["Running job"]?.fact), /Not known/);
+});
+
+test("the breaker stands with the limits, and is not called closed while that is not known", () => {
+  const limits = (open: string[] | null) => consequences(PLAN, null, null, open).find((one) => one.subject === "Limits");
+  assert.match(String(limits([])?.fact), /, breaker closed$/);
+  assert.deepEqual([limits(["fra"])?.weight, String(limits(["fra"])?.fact).includes("the breaker of fra is open")], ["warn", true]);
+  assert.doesNotMatch(String(limits(null)?.fact), /breaker/);
+});
+
+test("worst first: jobs by their GPUs, then lost data, then the oldest", () => {
+  const of = (id: string, plan: Partial<Plan>, created_at = REPAIR.created_at): Repair => ({ ...REPAIR, id, created_at, plan: { ...PLAN, ...plan } });
+  const made = [of("new", {}), of("old", {}, "2026-12-01T13:00:00Z"), of("data", { loses: "All data." }), of("small", { jobs: [{ ...JOB, nodes: 1 }] }), of("large", { jobs: [JOB] })];
+  assert.deepEqual(made.sort(worstFirst).map((one) => one.id), ["large", "small", "data", "old", "new"]);
 });
 
 test("only rows that differ from the plan that was read are marked", () => {

@@ -10,9 +10,11 @@ import { me, signOut, switchOrg } from "../session";
 import { useQuery } from "../store";
 import { switchTheme, theme } from "../theme";
 import { clock, moment, now, parse, span } from "../time";
-import type { ClusterItem, List, Repair } from "../types";
+import type { ClusterItem, List } from "../types";
+import { useGuard } from "../views/guard-words";
 import { Button, CheckBox } from "./controls";
 import { Dialog } from "./dialog";
+import { GuardBanners } from "./guard";
 import { Brand, Icon } from "./icons";
 import { Mark, Patterns } from "./marks";
 import { clusterMark } from "./verdict";
@@ -227,17 +229,16 @@ const SETTINGS: readonly [href: string, label: string][] = [
   ["/settings/members", "Members and grants"],
   ["/settings/checks", "Health checks"],
   ["/settings/webhooks", "Webhooks"],
+  ["/settings/policies", "Policies and stops"],
 ];
 
 const PLATFORM: readonly [href: string, label: string] = ["/settings/platform", "Platform"];
 
 function RailLinks({ close }: { close?: () => void }) {
-  const waiting = useQuery<List<Repair>>("/repairs?state=proposed&limit=200", { events: (type) => type.startsWith("repair.") });
-  const list = waiting.data.value;
-  const n = list ? list.items.length : 0;
+  const n = useGuard().data.value?.waiting ?? 0;
   const links: [href: string, label: string, current: boolean, n: string | null][] = [
     ["/clusters", "Clusters", /^\/(?:clusters|nodes)(?:\/|$)/.test(path.value) || path.value === "/", null],
-    ["/repairs", "Approvals", path.value.startsWith("/repairs"), n ? count(n) + (list?.next_cursor ? " or more" : "") : null],
+    ["/repairs", "Approvals", path.value.startsWith("/repairs"), n ? count(n) : null],
     ["/events", "Events", path.value.startsWith("/events"), null],
     ["/settings/audit", "Audit", path.value.startsWith("/settings/audit"), null],
   ];
@@ -368,6 +369,7 @@ export function Shell({ scope, children }: { scope: Scope; children: ComponentCh
         </nav>
         <main id="main" tabIndex={-1}>
           <StaleBanner />
+          <GuardBanners />
           {children}
         </main>
       </div>

@@ -1,19 +1,21 @@
 /* What waits for a person, over all clusters of the org. */
 import { useEffect } from "preact/hooks";
-import { useComputed } from "@preact/signals";
+import { useComputed, useSignal } from "@preact/signals";
 import type { ViewProps } from "../app";
 import { counted } from "../format";
 import { bindKeys } from "../keys";
 import { useQuery, type Query } from "../store";
 import { now, parse, span } from "../time";
 import type { ClusterItem, List, Repair } from "../types";
+import { Button } from "../ui/controls";
 import { PageSentence } from "../ui/page";
 import { Shell } from "../ui/shell";
 import { Loaded } from "../ui/states";
 import { RepairDialogs } from "./repair-dialogs";
 import { Running, Unsettled, Waiting } from "./repair-lists";
 import { lacks, openDialog } from "./repair-parts";
-import { RUNNING } from "./repair-words";
+import { hurts, RUNNING, worstFirst } from "./repair-words";
+import { BulkApprove } from "./bulk-approve";
 
 function sentenceOf(items: Repair[]) {
   const waiting = items.filter((repair) => repair.state === "proposed");
@@ -59,7 +61,7 @@ export function ApprovalsPage(_: ViewProps) {
         keys: "a",
         does: "Review the first repair that waits",
         run: () => {
-          const first = open.data.peek()?.items.filter((repair) => repair.state === "proposed").sort((a, b) => a.created_at.localeCompare(b.created_at))[0];
+          const first = open.data.peek()?.items.filter((repair) => repair.state === "proposed").sort(worstFirst)[0];
           if (first) {
             openDialog("approve", { repair: first.id });
           }
@@ -68,6 +70,9 @@ export function ApprovalsPage(_: ViewProps) {
     ]);
   }, []);
   const items = open.data.value?.items;
+  const chosen = useSignal<string[]>([]);
+  const bulk = useSignal<Repair[] | null>(null); /* as they were when they were chosen */
+  const picked = (items ?? []).filter((repair) => repair.state === "proposed" && chosen.value.includes(repair.id));
   const told = items ? sentenceOf(items) : { parts: ["Approvals"], announce: "" };
   const lack = lacks("repair.decide", "Deciding");
   return (
@@ -78,7 +83,7 @@ export function ApprovalsPage(_: ViewProps) {
         <Loaded query={open as Query<List<Repair>>} what="Approvals" rows={6}>
           {(list) => (
             <>
-              <Waiting repairs={list.items.filter((repair) => repair.state === "proposed")} names={names.value} />
+              <Waiting repairs={list.items.filter((repair) => repair.state === "proposed")} names={names.value} order={worstFirst} orderWords="worst first: running jobs, then lost data, then the oldest" chosen={chosen} />
               <Unsettled repairs={list.items.filter((repair) => repair.state === "unknown")} names={names.value} />
               <Running repairs={list.items.filter((repair) => RUNNING.includes(repair.state))} names={names.value} />
               {list.next_cursor && <p class="t3 s12">More than 200 are open; the newest are shown.</p>}
@@ -86,6 +91,26 @@ export function ApprovalsPage(_: ViewProps) {
           )}
         </Loaded>
       </div>
+      {picked.length > 0 && (
+        <div class="bulk" role="region" aria-label="Selected repairs">
+          <b>{counted(picked.length, "repair")} selected</b>
+          <span class="t3 s12">{counted(picked.filter((repair) => hurts(repair.plan)).length, "ends", "end")} jobs or lose data</span>
+          <span class="grow" />
+          <Button kind="primary" disabled={lack} showReason={false} onClick={() => (bulk.value = picked)}>
+            Approve {counted(picked.length, "repair")}…
+          </Button>
+          <Button onClick={() => (chosen.value = [])}>Clear</Button>
+        </div>
+      )}
+      {bulk.value && (
+        <BulkApprove
+          repairs={bulk.value}
+          onClose={() => {
+            bulk.value = null;
+            chosen.value = [];
+          }}
+        />
+      )}
       <RepairDialogs />
     </Shell>
   );

@@ -12,16 +12,21 @@ import { ago, now, parse, span } from "../time";
 import type { NodeDetail, Plan, Repair } from "../types";
 import { Button, Field } from "../ui/controls";
 import { Block, Dialog, Split } from "../ui/dialog";
-import { ConsequenceList } from "../ui/records";
+import { ConsequenceList, type Consequence } from "../ui/records";
 import { Time } from "../ui/page";
 import { ErrorNote, Note, Skeleton } from "../ui/states";
-import { CANCELLABLE, consequences, record, shortHash, title, why } from "./repair-words";
-import { lacks, Outcome, PlanEvidence, RepairSteps } from "./repair-parts";
+import { me } from "../session";
+import { Capacity } from "../ui/capacity";
+import { breakers, holding, useGuard } from "./guard-words";
+import { ActionChoice, overrideWith, usePreview, type Previewed } from "./override";
+import { CANCELLABLE, consequences, record, shortHash, title, why, type OpenBreakers } from "./repair-words";
+import { lacks, openDialog, Outcome, PlanEvidence, RepairSteps } from "./repair-parts";
+import { WhyNotList } from "./why-not";
 
 const REMAKE_MS = 2_000;
 
 /** One key for all tries of one and the same decision; another comment is another decision. */
-function useKey(): (body: unknown) => string {
+export function useKey(): (body: unknown) => string {
   const kept = useRef({ body: "", key: "" });
   return (body) => {
     const text = JSON.stringify(body);
@@ -123,7 +128,33 @@ function Why({ repair, plan, changed }: { repair: Repair; plan: Plan; changed: b
   );
 }
 
-function Touches({ repair, plan, node, before }: { repair: Repair; plan: Plan; node: NodeDetail | null; before: Plan | null }) {
+/** What a plan touches, with a small picture of the capacity. */
+export function touchedItems(plan: Plan, node: NodeDetail | null, before: Plan | null, breakers: OpenBreakers): Consequence[] {
+  const { healthy_before, healthy_after, nodes } = plan.capacity;
+  const removed = plan.action === "remove";
+  const back = removed ? healthy_after : Math.max(healthy_before, healthy_after + 1);
+  return consequences(plan, node, before, breakers).map((item) =>
+    item.subject === "Capacity"
+      ? {
+          ...item,
+          detail: (
+            <>
+              {item.detail} <Capacity before={healthy_before} during={healthy_after} after={Math.min(back, nodes)} nodes={nodes} />
+            </>
+          ),
+        }
+      : item,
+  );
+}
+
+/** The breakers that hold repairs of a node; null while it is not known. */
+export function useOpenBreakers(clusterId: string, nodeId: string): OpenBreakers {
+  const guard = useGuard().data.value;
+  return guard && holding(breakers(guard), clusterId, nodeId).map((one) => one.name);
+}
+
+function Touches({ repair, plan, node, before, hint }: { repair: Repair; plan: Plan; node: NodeDetail | null; before: Plan | null; hint?: string }) {
+  const open = useOpenBreakers(repair.cluster_id, repair.node_id);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (before) {
@@ -132,9 +163,9 @@ function Touches({ repair, plan, node, before }: { repair: Repair; plan: Plan; n
   }, [before]);
   const made = parse(plan.made_at);
   return (
-    <Block title="What it touches" hint={`plan ${shortHash(repair.plan_hash)}${made === null ? "" : `, made ${ago(made)}`}`}>
+    <Block title="What it touches" hint={hint ?? `plan ${shortHash(repair.plan_hash)}${made === null ? "" : `, made ${ago(made)}`}`}>
       <div ref={box} tabIndex={-1} class="reach">
-        <ConsequenceList label="What it touches" items={consequences(plan, node, before)} />
+        <ConsequenceList label="What it touches" items={touchedItems(plan, node, before, open)} />
       </div>
     </Block>
   );
@@ -145,15 +176,6 @@ function When({ plan }: { plan: Plan }) {
     <Block title="When">
       <p>Now</p>
       <p class="sub">begins within {span(plan.policy.begin_within_seconds * 1000)} of the approval, else it waits for a decision again</p>
-    </Block>
-  );
-}
-
-function ActionBlock({ repair, plan }: { repair: Repair; plan: Plan }) {
-  return (
-    <Block title="Action" hint={`about ${span(plan.seconds_expected * 1000)}`}>
-      <p>{sentence(action(repair.action))}</p>
-      <p class="sub">{repair.requested_by === "muster" ? "recommended by the check; for another action reject this one and request it" : `asked for by ${repair.requested_by}`}</p>
     </Block>
   );
 }
@@ -190,6 +212,9 @@ function missing(repair: Repair, plan: Plan, draft: Draft): string | null {
   }
   if (!repair.can_approve) {
     return repair.blocked ?? "It cannot be approved now.";
+  }
+  if (repair.first_approver && repair.first_approver === me.value?.name) {
+    return "You were the first of two people: somebody else has to approve it too.";
   }
   return plan.loses && draft.typed.value.trim() !== repair.node_name ? `Type ${repair.node_name} to approve.` : null;
 }
@@ -247,8 +272,9 @@ function AfterDialog({ repair, live, onClose }: { repair: Repair; live: Query<Re
   );
 }
 
-function Decision(props: { repair: Repair; plan: Plan; draft: Draft; rejecting: boolean; doing: string }) {
+function Decision(props: { repair: Repair; plan: Plan; draft: Draft; rejecting: boolean; doing: string; wanted: Signal<string> }) {
   const { repair, plan, draft, rejecting } = props;
+  const other = props.wanted.value !== repair.action;
   return (
     <>
       {rejecting ? (
@@ -257,8 +283,16 @@ function Decision(props: { repair: Repair; plan: Plan; draft: Draft; rejecting: 
         </Block>
       ) : (
         <>
-          <When plan={plan} />
-          <ActionBlock repair={repair} plan={plan} />
+          {!other && <When plan={plan} />}
+          {repair.first_approver && (
+            <Block title="Two people">
+              <p>{repair.first_approver} approved it</p>
+              <p class="sub">your approval is the second; neither may be who asked for it</p>
+            </Block>
+          )}
+          <div class="blk">
+            <ActionChoice repair={repair} value={props.wanted.value} onChange={(value) => (props.wanted.value = value)} />
+          </div>
         </>
       )}
       <div class="blk">
@@ -268,11 +302,12 @@ function Decision(props: { repair: Repair; plan: Plan; draft: Draft; rejecting: 
           multiline
           value={draft.comment.value}
           onInput={(value) => (draft.comment.value = value)}
-          placeholder={rejecting ? "Why not; it stands in the history" : "Stands in the history and the audit"}
+          required={other}
+          placeholder={rejecting ? "Why not; it stands in the history" : other ? "Why another action; it is needed" : "Stands in the history and the audit"}
           error={draft.error.value?.field("comment")}
         />
       </div>
-      {!rejecting && plan.loses && (
+      {!rejecting && !other && plan.loses && (
         <div class="blk">
           <Field
             label={
@@ -295,6 +330,40 @@ function Decision(props: { repair: Repair; plan: Plan; draft: Draft; rejecting: 
   );
 }
 
+function OtherBinds({ lack, wanted }: { lack: string | null; wanted: string }) {
+  return (
+    <>
+      {lack && <b>{lack} </b>}
+      The proposal is rejected with your comment and {action(wanted)} is proposed; you decide on its plan next.
+    </>
+  );
+}
+
+/** The plan of another action, as it would be proposed. */
+function OtherPlan({ repair, wanted, node, preview }: { repair: Repair; wanted: string; node: NodeDetail | null; preview: Previewed }) {
+  const shown = preview.plan.value;
+  if (preview.error.value) {
+    return (
+      <Block title="What it touches">
+        <ErrorNote error={preview.error.value} what={`The plan of ${action(wanted)}`} />
+      </Block>
+    );
+  }
+  if (!shown) {
+    return (
+      <Block title="What it touches">
+        <Skeleton rows={5} label="the plan" />
+      </Block>
+    );
+  }
+  return (
+    <>
+      <Touches repair={repair} plan={shown.plan} node={node} before={null} hint={`of ${action(wanted)}, not proposed yet`} />
+      {shown.plan.how === null && <p class="s12 c-warning gap8">Nothing here can carry out {action(wanted)}: it would have to be done by hand.</p>}
+    </>
+  );
+}
+
 function ProposedDialog({ latest, live, onClose }: { latest: Repair & { plan: Plan }; live: Query<Repair>; onClose: () => void }) {
   const node = useQuery<NodeDetail>(`/nodes/${latest.node_id}`, { everyMs: 10_000 }).data.value;
   const draft = useDraft();
@@ -306,6 +375,9 @@ function ProposedDialog({ latest, live, onClose }: { latest: Repair & { plan: Pl
   const changed = read.value.plan_hash !== latest.plan_hash;
   const before = changed ? read.value.plan : compared.value;
   const plan = latest.plan;
+  const wanted = useSignal(latest.action);
+  const other = wanted.value !== latest.action ? wanted.value : null;
+  const preview = usePreview(latest.node_id, other);
 
   useEffect(() => {
     if (changed) {
@@ -323,6 +395,8 @@ function ProposedDialog({ latest, live, onClose }: { latest: Repair & { plan: Pl
 
   const verb = sentence(action(latest.action)).toLowerCase();
   const lack = remaking.value ? "A new plan is being made; it appears here by itself." : missing(latest, plan, draft);
+  const noOverride =
+    lacks("repair.decide", "Rejecting") ?? lacks("repair.request", "Requesting a repair") ?? (preview.error.value ? `${preview.error.value.title}. ${preview.error.value.detail}` : draft.comment.value.trim() === "" ? "Say why another action." : null);
   const approve = async () => {
     const body: Record<string, unknown> = { plan_hash: read.value.plan_hash };
     if (draft.comment.value.trim()) {
@@ -339,6 +413,21 @@ function ProposedDialog({ latest, live, onClose }: { latest: Repair & { plan: Pl
   const reject = () => {
     const body = draft.comment.value.trim() ? { comment: draft.comment.value.trim() } : {};
     void decide(latest, "reject", body, key({ reject: body }), draft, live);
+  };
+  const override = async () => {
+    draft.busy.value = true;
+    draft.error.value = null;
+    try {
+      const made = await overrideWith(latest, wanted.value, draft.comment.value.trim());
+      for (const prefix of ["/repairs", `/clusters/${latest.cluster_id}/`, `/nodes/${latest.node_id}`]) {
+        refresh(prefix);
+      }
+      openDialog("approve", { repair: made.id });
+    } catch (cause) {
+      draft.error.value = cause as ApiError;
+    } finally {
+      draft.busy.value = false;
+    }
   };
   const review = () => {
     compared.value = read.value.plan;
@@ -357,7 +446,11 @@ function ProposedDialog({ latest, live, onClose }: { latest: Repair & { plan: Pl
       <Button disabled={lacks("repair.decide", "Rejecting")} showReason={false} onClick={() => (rejecting.value = true)}>
         Reject…
       </Button>
-      {changed ? (
+      {other ? (
+        <Button kind="primary" disabled={noOverride} showReason={false} busy={draft.busy.value} onClick={() => void override()}>
+          Ask for {action(other)} instead
+        </Button>
+      ) : changed ? (
         <Button kind="primary" onClick={review}>
           Review changes
         </Button>
@@ -373,17 +466,24 @@ function ProposedDialog({ latest, live, onClose }: { latest: Repair & { plan: Pl
       title={title(latest)}
       lead={lead(latest)}
       onClose={onClose}
-      binds={rejecting.value ? "Nothing has been decided yet." : <Binds repair={latest} plan={plan} lack={lack} changed={changed} />}
+      binds={rejecting.value ? "Nothing has been decided yet." : other ? <OtherBinds lack={noOverride} wanted={other} /> : <Binds repair={latest} plan={plan} lack={lack} changed={changed} />}
       buttons={buttons}
     >
       <Split
         facts={
           <>
             <Why repair={latest} plan={plan} changed={before !== null && idsOf(before) !== idsOf(plan)} />
-            <Touches repair={latest} plan={plan} node={node} before={before} />
+            {other ? (
+              <OtherPlan repair={latest} wanted={other} node={node} preview={preview} />
+            ) : (
+              <Touches repair={latest} plan={plan} node={node} before={before} />
+            )}
+            <Block title="Why it did not start by itself">
+              <WhyNotList repair={latest} open />
+            </Block>
           </>
         }
-        decision={<Decision repair={latest} plan={plan} draft={draft} rejecting={rejecting.value} doing={rejecting.value ? "the rejection" : "the approval"} />}
+        decision={<Decision repair={latest} plan={plan} draft={draft} rejecting={rejecting.value} wanted={wanted} doing={rejecting.value ? "the rejection" : "the approval"} />}
       />
       <p class="vh" role="status">
         {changed ? "The plan has changed. Review the changes before you decide." : ""}

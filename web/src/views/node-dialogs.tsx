@@ -1,17 +1,20 @@
 /* What a person can do to a node: cordon it, ask for a repair, report what no check sees, close an incident. */
 import { useSignal } from "@preact/signals";
-import { patch } from "../api";
+import { patch, post, type ApiError } from "../api";
 import { action, percent } from "../format";
 import { refresh, useQuery, type Query } from "../store";
 import { moment, serverNow } from "../time";
 import type { Incident, NodeDetail, NodeSummary, Repair } from "../types";
 import { Button, CheckBox, Field, Options, SelectField, type Choice, type Option } from "../ui/controls";
-import { Dialog } from "../ui/dialog";
+import { Block, Dialog, Split } from "../ui/dialog";
 import { FactList } from "../ui/page";
 import { ConsequenceList, Evidence, type Consequence } from "../ui/records";
-import { ErrorNote, Skeleton } from "../ui/states";
+import { ErrorNote, Note, Skeleton } from "../ui/states";
+import { touchedItems, useKey, useOpenBreakers } from "./approve";
 import { CloseForm, incidentFacts, incidentHref, IncidentNotes, Members } from "./incident-parts";
+import { ACTIONS, usePreview, type Previewed } from "./override";
 import { closeDialog, dialogNow, lacks, openDialog } from "./repair-parts";
+import { problemOf } from "./settings";
 import { VerbForm } from "./verb-form";
 
 interface Part {
@@ -120,54 +123,94 @@ function MaintenanceForm({ node, onClose }: Part) {
   );
 }
 
-const ACTIONS: readonly Option[] = [
-  { value: "reset_gpu", label: "Reset GPU", sub: "programs that use its GPUs end; the node stays up", end: "1 min" },
-  { value: "reboot", label: "Reboot", sub: "every program ends; the disks keep their data", end: "7 min" },
-  { value: "power_cycle", label: "Power cycle", sub: "as pulling the plug; the disks keep what was flushed", end: "10 min" },
-  { value: "reprovision", label: "Reprovision", sub: "the operating system anew; all data on its disks is lost", end: "45 min" },
-  { value: "failover", label: "Failover", sub: "a spare node takes over; data on the disks stays behind", end: "30 min" },
-  { value: "remove", label: "Remove", sub: "the node leaves the cluster, with its data", end: "5 min" },
-];
+function PreviewOf({ node, wanted, preview }: { node: NodeDetail; wanted: string; preview: Previewed }) {
+  const open = useOpenBreakers(node.cluster_id, node.id);
+  const shown = preview.plan.value;
+  if (preview.error.value) {
+    return <ErrorNote error={preview.error.value} what={`The plan of ${action(wanted)}`} stillWorks="Nothing was asked for." />;
+  }
+  if (!shown) {
+    return <Skeleton rows={5} label="the plan" />;
+  }
+  return (
+    <>
+      <ConsequenceList label="What it touches" items={touchedItems(shown.plan, node, null, open)} />
+      {shown.plan.how === null ? <p class="s12 c-warning gap8">Nothing here can carry out {action(wanted)}: it would have to be done by hand.</p> : <p class="s12 t3 gap8">{shown.plan.how}</p>}
+    </>
+  );
+}
 
 function RequestForm({ node, onClose }: Part) {
-  const wanted = node.incidents.find((one) => one.action && one.action !== "none")?.action ?? "reboot";
-  const chosen = useSignal(ACTIONS.some((one) => one.value === wanted) ? wanted : "reboot");
+  const asked = node.incidents.find((one) => one.action && one.action !== "none")?.action ?? "reboot";
+  const chosen = useSignal(ACTIONS.some((one) => one.value === asked) ? asked : "reboot");
   const reason = useSignal("");
+  const busy = useSignal(false);
+  const error = useSignal<ApiError | null>(null);
+  const preview = usePreview(node.id, chosen.value);
   const open = node.repair;
   const options = node.gpus.length === 0 ? ACTIONS.filter((one) => one.value !== "reset_gpu") : ACTIONS;
   const lack =
     lacks("repair.request", "Requesting a repair") ??
-    (open ? `Repair ${open.no} of this node is still open (${open.state}). Decide or cancel it first.` : reason.value.trim() === "" ? "Say why first." : null);
+    (open ? `Repair ${open.no} of this node is still open (${open.state}). Decide or cancel it first.` : preview.error.value ? `${preview.error.value.title}.` : reason.value.trim() === "" ? "Say why first." : null);
+  const key = useKey();
+  const send = async () => {
+    busy.value = true;
+    error.value = null;
+    try {
+      const body = { action: chosen.value, reason: reason.value.trim() };
+      const repair = await post<Repair>(`/nodes/${node.id}/repairs`, body, { idempotencyKey: key(body) });
+      renew(node);
+      openDialog("approve", { repair: repair.id });
+    } catch (cause) {
+      error.value = problemOf(cause);
+    } finally {
+      busy.value = false;
+    }
+  };
   return (
-    <VerbForm<Repair>
+    <Dialog
       title={`Request a repair of ${node.name}`}
-      lead="Nothing is done yet: the repair is proposed, and somebody who may decide sees its plan first."
-      path={`/nodes/${node.id}/repairs`}
-      body={() => ({ action: chosen.value, reason: reason.value.trim() })}
-      verb={`Request ${action(chosen.value)}`}
-      disabled={lack}
-      binds="The plan is shown next."
-      done={(repair) => {
-        renew(node);
-        openDialog("approve", { repair: repair.id });
-      }}
+      lead="Nothing is done yet: the repair is proposed, and somebody who may decide sees this plan first."
       onClose={onClose}
-      fields={["action", "reason"]}
-    >
-      {(error) => (
+      binds={lack ? <b>{lack}</b> : "It is proposed with this plan; you or another person decides on it next."}
+      buttons={
         <>
-          <Options
-            legend="Action"
-            name="action"
-            value={chosen.value}
-            onChange={(value) => (chosen.value = value)}
-            options={options.map((one) => (one.value === wanted && node.incidents.length > 0 ? { ...one, sub: `${one.sub}; what the open incident asks for` } : one))}
-          />
-          {error?.field("action") && <p class="help c-unhealthy">{error.field("action")}</p>}
-          <Field label="Why" name="reason" multiline required value={reason.value} onInput={(value) => (reason.value = value)} placeholder="What you saw; the approver reads it first" error={error?.field("reason")} />
+          <Button onClick={onClose}>Close</Button>
+          <Button kind="primary" busy={busy.value} disabled={lack} showReason={false} onClick={() => void send()}>
+            Request {action(chosen.value)}
+          </Button>
         </>
-      )}
-    </VerbForm>
+      }
+    >
+      <Split
+        facts={
+          <Block title="What it touches" hint={`of ${action(chosen.value)}, not proposed yet`}>
+            <PreviewOf node={node} wanted={chosen.value} preview={preview} />
+          </Block>
+        }
+        decision={
+          <>
+            <Options
+              legend="Action"
+              name="action"
+              value={chosen.value}
+              onChange={(value) => (chosen.value = value)}
+              options={options.map((one) => (one.value === asked && node.incidents.length > 0 ? { ...one, sub: `${one.sub}; what the open incident asks for` } : one))}
+            />
+            <div class="blk">
+              <Field label="Why" name="reason" multiline required value={reason.value} onInput={(value) => (reason.value = value)} placeholder="What you saw; the approver reads it first" error={error.value?.field("reason")} />
+            </div>
+            {error.value && (
+              <div class="blk">
+                <Note tone="bad" alert title={error.value.status === 0 || error.value.status >= 500 ? "It is not known whether this arrived." : `${error.value.title}.`}>
+                  <p class="t2">{error.value.detail}</p>
+                </Note>
+              </div>
+            )}
+          </>
+        }
+      />
+    </Dialog>
   );
 }
 

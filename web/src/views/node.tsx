@@ -10,6 +10,7 @@ import { navigate, query as address } from "../router";
 import { useQuery } from "../store";
 import { moment, now, parse, span, utc } from "../time";
 import type { CheckList } from "../detection-types";
+import type { PolicyEffective } from "../repair-types";
 import type { Cluster, Event, Incident, List, NodeDetail, Overview, Repair } from "../types";
 import { Button, CopyButton } from "../ui/controls";
 import { Icon } from "../ui/icons";
@@ -23,13 +24,16 @@ import { Table } from "../ui/table";
 import { ClusterTabs } from "./cluster";
 import { Changes } from "./happened";
 import { incidentHref } from "./incident-parts";
+import { askGuard, holding, stops, useGuard } from "./guard-words";
 import { MissingPage } from "./missing";
 import { End, incidentMark, lasted, repeatWords } from "./incident-words";
 import { NodeDialogs } from "./node-dialogs";
 import { NodeGpus } from "./node-gpus";
+import { SchedulerSection } from "./node-scheduler";
 import { NodeTimeline } from "./node-timeline";
 import { usePaged } from "./paged";
 import { RepairDialogs } from "./repair-dialogs";
+import { automationWords, REACH_WORDS } from "./repair-limits";
 import { lacks, openDialog, RepairSteps } from "./repair-parts";
 import { CANCELLABLE, decidedBy, outcome, record, RUNNING, why } from "./repair-words";
 
@@ -306,6 +310,44 @@ function AutoRepair({ node, onDone }: { node: NodeDetail; onDone: (node: NodeDet
   );
 }
 
+/** Stops that hold the node's repairs, whoever set them and at whatever reach, and its own stop. */
+function NodeStops({ node }: { node: NodeDetail }) {
+  const held = holding(stops(useGuard().data.value), node.cluster_id, node.id);
+  const own = held.find((one) => one.reach === "node");
+  const place = { reach: "node", id: node.id } as const;
+  return (
+    <>
+      {held.length === 0 ? "may start" : <b>stopped by {held.map((one) => (one.reach === "node" ? one.by : `a stop of ${one.name}`)).join(", ")}</b>}{" "}
+      <Button small label={own ? "Allow repairs of this node…" : "Stop repairs of this node…"} onClick={() => askGuard(own ? "allow" : "stop", place)}>
+        {own ? "Allow…" : "Stop…"}
+      </Button>
+      {own?.why && <span class="sub">“{own.why}”</span>}
+    </>
+  );
+}
+
+function NodePolicy({ node }: { node: NodeDetail }) {
+  const effective = useQuery<PolicyEffective>(`/nodes/${node.id}/policy`, { everyMs: 60_000 }).data.value;
+  if (!effective) {
+    return <Nothing>not read</Nothing>;
+  }
+  const own = effective.reach === "node";
+  return (
+    <>
+      {automationWords(effective.settings)}
+      <span class="sub">
+        {effective.policy_id ? <a href={`/settings/policies/${effective.policy_id}`}>{REACH_WORDS[effective.reach]} {effective.version}</a> : REACH_WORDS[effective.reach]}
+        {!own && (
+          <>
+            {"; "}
+            <a href={`/settings/policies/new?node=${node.id}`}>write one for this node</a>
+          </>
+        )}
+      </span>
+    </>
+  );
+}
+
 function differs(value: string | null, wanted: string | null | undefined): ComponentChildren {
   if (!value) {
     return <Nothing>not known</Nothing>;
@@ -399,6 +441,8 @@ function nodeFacts(node: NodeDetail, cluster: Cluster | null, graceSeconds: numb
     ["Network", latest?.net_rx_mbps == null ? <Nothing>no data</Nothing> : <>{megabits(latest.net_rx_mbps)} in, {megabits(latest.net_tx_mbps)} out{latest.fabric_rx_mbps != null && <span class="sub">fabric {megabits(latest.fabric_rx_mbps)} in, {megabits(latest.fabric_tx_mbps)} out</span>}</>],
     ["Collectors", <Collectors node={node} />],
     ["Auto-repair", <AutoRepair node={node} onDone={onNode} />],
+    ["Repairs", <NodeStops node={node} />],
+    ["Policy", <NodePolicy node={node} />],
   ];
 }
 
@@ -532,6 +576,7 @@ export function NodePage({ params }: ViewProps) {
                 </div>
                 <div>
                   <Recommendation node={one} />
+                  <SchedulerSection node={one} />
                   <Section title="Node">
                     <FactList wide facts={nodeFacts(one, cluster, checks.data.value?.boot_grace_seconds ?? null, () => void node.read())} />
                   </Section>

@@ -1,15 +1,17 @@
 /* Repairs in lists: those that wait for a person, those that run, those whose outcome is not known, and the past ones. */
+import type { Signal } from "@preact/signals";
 import { action, count, sentence } from "../format";
 import { ago, parse } from "../time";
 import type { Repair } from "../types";
-import { Button } from "../ui/controls";
+import { Button, CheckBox } from "../ui/controls";
 import { Mark } from "../ui/marks";
 import { Nothing, Section, Time } from "../ui/page";
 import { Steady } from "../ui/steady";
 import { Table, type Column } from "../ui/table";
 import { beginWithin } from "./approve";
 import { openDialog, Outcome, RepairSteps } from "./repair-parts";
-import { byMuster, CANCELLABLE, decidedBy, outcome, title, took, touches, why } from "./repair-words";
+import { byMuster, CANCELLABLE, decidedBy, hurts, outcome, secondPerson, title, took, touches, why } from "./repair-words";
+import { WhyNotList, whyNotWords } from "./why-not";
 
 /** Clusters by id, where a list spans several. */
 export type ClusterNames = Map<string, string> | null;
@@ -34,7 +36,7 @@ function Touched({ repair }: { repair: Repair }) {
   const { strong, rest } = touches(repair.plan);
   return (
     <>
-      {repair.plan?.loses ? <b>{strong}</b> : strong} {rest}
+      {hurts(repair.plan) ? <b>{strong}</b> : strong} {rest}
     </>
   );
 }
@@ -43,19 +45,44 @@ function clusterColumn(names: ClusterNames): Column<Repair>[] {
   return names ? [{ key: "cluster", head: "Cluster", class: "two nw", cell: (repair) => <a href={`/clusters/${repair.cluster_id}/repairs`}>{names.get(repair.cluster_id) ?? "…"}</a> }] : [];
 }
 
-/** Oldest first: rows that arrive come to the end and move nothing. */
-export function Waiting({ repairs, names = null }: { repairs: Repair[]; names?: ClusterNames }) {
-  const sorted = [...repairs].sort((a, b) => a.created_at.localeCompare(b.created_at));
+export const oldestFirst = (a: Repair, b: Repair) => a.created_at.localeCompare(b.created_at);
+
+/** Oldest first, so that rows that arrive come to the end and move nothing; or in another order, which is then said. */
+export function Waiting({ repairs, names = null, order = oldestFirst, orderWords = "", chosen }: { repairs: Repair[]; names?: ClusterNames; order?: (a: Repair, b: Repair) => number; orderWords?: string; chosen?: Signal<string[]> }) {
+  const sorted = [...repairs].sort(order);
   return (
-    <Section title="Waiting for you" hint={count(sorted.length)}>
+    <Section title="Waiting for you" hint={`${count(sorted.length)}${orderWords && sorted.length > 1 ? `, ${orderWords}` : ""}`}>
+
       <Steady rows={sorted} one="repair">
-        {(rows) => (rows.length === 0 ? <p class="t3">Nothing waits for approval.</p> : <WaitingRows rows={rows} names={names} />)}
+        {(rows) => (rows.length === 0 ? <p class="t3">Nothing waits for approval.</p> : <WaitingRows rows={rows} names={names} {...(chosen ? { chosen } : {})} />)}
       </Steady>
     </Section>
   );
 }
 
-function WaitingRows({ rows, names }: { rows: Repair[]; names: ClusterNames }) {
+function Second({ repair }: { repair: Repair }) {
+  const told = [secondPerson(repair), repair.wave != null && `wave ${repair.wave} of its batch`].filter(Boolean).join(", ");
+  return told ? <span class="sub">{told}</span> : null;
+}
+
+function toggle(chosen: Signal<string[]>, id: string, on: boolean): void {
+  chosen.value = on ? [...chosen.peek(), id] : chosen.peek().filter((one) => one !== id);
+}
+
+function pickColumn(chosen: Signal<string[]> | undefined): Column<Repair>[] {
+  return chosen
+    ? [
+        {
+          key: "pick",
+          head: <span class="vh">Select</span>,
+          class: "two pick",
+          cell: (repair) => <CheckBox label={`Select ${title(repair)}`} hideLabel checked={chosen.value.includes(repair.id)} onChange={(on) => toggle(chosen, repair.id, on)} />,
+        },
+      ]
+    : [];
+}
+
+function WaitingRows({ rows, names, chosen }: { rows: Repair[]; names: ClusterNames; chosen?: Signal<string[]> }) {
   return (
     <>
       <Table
@@ -64,9 +91,10 @@ function WaitingRows({ rows, names }: { rows: Repair[]; names: ClusterNames }) {
         rows={rows}
         rowKey={(repair) => repair.id}
         columns={[
-          { key: "what", head: "Repair", class: "two nw", cell: (repair) => <Name repair={repair} mark /> },
+          ...pickColumn(chosen),
+          { key: "what", head: "Repair", class: "two nw", cell: (repair) => <><Name repair={repair} mark /><Second repair={repair} /></> },
           ...clusterColumn(names),
-          { key: "why", head: "Why", class: "two t2 whyshort", cell: why },
+          { key: "why", head: "Why", class: "two t2 whyshort", cell: (repair) => <>{why(repair)}<WhyNotList repair={repair} /></> },
           { key: "touches", head: "What it touches", class: "two t2", cell: (repair) => <Touched repair={repair} /> },
           { key: "waits", head: "Waits for", number: true, class: "two nw", cell: (repair) => <Time iso={repair.created_at} /> },
           { key: "within", head: "Begins within", number: true, class: "two nw", cell: beginWithin },
@@ -99,6 +127,7 @@ function WaitingRows({ rows, names }: { rows: Repair[]; names: ClusterNames }) {
               <span class="sub">
                 <Touched repair={repair} />
               </span>
+              <span class="sub">{[secondPerson(repair), whyNotWords(repair)].filter(Boolean).join(". ")}</span>
             </button>
           </li>
         ))}

@@ -1,7 +1,7 @@
 /* A repair in words: what it is, why it is there, how it went, and what its plan touches. */
 import { action, count, counted, sentence } from "../format";
-import { parse, span } from "../time";
-import type { NodeDetail, Plan, Repair, RepairState, RepairStep } from "../types";
+import { now, parse, span } from "../time";
+import type { NodeDetail, Plan, Repair, RepairState, RepairStep, SchedulerJob } from "../types";
 import type { Consequence, Weight } from "../ui/records";
 
 export type Told = Pick<Repair, "action" | "node_name" | "state" | "reason">;
@@ -111,12 +111,44 @@ function place(plan: Plan): string | null {
   return [rack && `rack ${rack}`, leaf].filter(Boolean).join(" or ") || null;
 }
 
-function job(plan: Plan, node: Pick<NodeDetail, "gpu_util_ratio" | "gpus" | "latest"> | null): Consequence {
+type NodeUse = Pick<NodeDetail, "gpu_util_ratio" | "gpus" | "latest"> & Partial<Pick<NodeDetail, "scheduler">>;
+
+const LISTED_JOBS = 4;
+
+/** "a.meyer, 8 GPUs here, on 64 nodes, for 19 h 42 min". */
+export function jobFacts(one: SchedulerJob, at: number): string {
+  const began = parse(one.started_at);
+  return [one.user, one.gpus !== null && `${counted(one.gpus, "GPU")} here`, one.nodes > 1 && `on ${counted(one.nodes, "node")}`, began !== null && `for ${span(at - began)}`].filter(Boolean).join(", ");
+}
+
+/** GPU-hours on this node since its jobs began: what is lost at most, were nothing kept. */
+export function gpuHours(jobs: readonly SchedulerJob[], at: number): number {
+  return jobs.reduce((sum, one) => sum + (one.gpus ?? 0) * Math.max(0, at - (parse(one.started_at) ?? at)), 0) / 3_600_000;
+}
+
+function jobs(plan: Plan, at: number): Consequence {
+  const named = plan.jobs.slice(0, LISTED_JOBS).map((one) => `${one.name || one.id}${one.name ? ` (${one.id})` : ""}: ${jobFacts(one, at)}${one.blocked ? `; ${one.blocked}` : ""}`);
+  const more = plan.jobs.length - named.length;
+  const spans = plan.jobs.filter((one) => one.nodes > 1).length;
+  const hours = gpuHours(plan.jobs, at);
+  return {
+    subject: "Running job",
+    weight: "bad",
+    fact: `${counted(plan.jobs.length, "job")} on this node ${plan.jobs.length === 1 ? "ends" : "end"}${hours >= 1 ? `: at most ${count(Math.round(hours))} GPU-hours here are lost` : ""}`,
+    detail: [...named.map((text) => `${text}.`), more > 0 ? `${count(more)} more.` : "", spans ? `${spans === plan.jobs.length ? (spans === 1 ? "It spans" : "They span") : `${count(spans)} of them ${spans === 1 ? "spans" : "span"}`} other nodes, which lose it too.` : ""].filter(Boolean).join(" "),
+  };
+}
+
+function job(plan: Plan, node: NodeUse | null, at: number): Consequence {
   const subject = "Running job";
   if (plan.jobs.length > 0) {
-    return { subject, weight: "bad", fact: `${counted(plan.jobs.length, "job")} on this node ${plan.jobs.length === 1 ? "ends" : "end"}` };
+    return jobs(plan, at);
   }
-  const fact = "Not known: no scheduler tells Muster what runs here";
+  const said = node?.scheduler;
+  if (said && !said.error && said.state !== "unknown") {
+    return { subject, weight: "good", fact: `No job runs here, says ${said.kind === "slurm" ? "Slurm" : "Kubernetes"}` };
+  }
+  const fact = said ? `Not known: ${said.error || "the scheduler does not say"}` : "Not known: no scheduler tells Muster what runs here";
   if (node === null) {
     return { subject, weight: "neutral", fact };
   }
@@ -164,25 +196,26 @@ function domain(plan: Plan): Consequence {
     : { subject, weight: "warn", fact: `${counted(down, "other node")} of ${where} ${down === 1 ? "is" : "are"} down`, detail: "The fault may be in what they share." };
 }
 
-/* said elsewhere in the dialog, or above in the same row */
-const SAID_ELSEWHERE = ["no_executor", "not_joined", "concurrency", "budget", "domain"];
+/** Places whose breaker is open and holds this repair; null: not known. */
+export type OpenBreakers = readonly string[] | null;
 
-function limits(plan: Plan): Consequence {
-  const { running, max_running: most, attempt, attempts_max: attempts, why_not: reasons = [] } = plan.limits;
+function limits(plan: Plan, breakers: OpenBreakers): Consequence {
+  const { running, max_running: most, attempt, attempts_max: attempts } = plan.limits;
   const full = running >= most;
   const few = most === 0 ? "So many nodes are out that no repair starts by itself" : `${counted(running, "repair")} ${running === 1 ? "runs" : "run"} already, at most ${count(most)} may at once`;
-  const others = reasons.filter((one) => !SAID_ELSEWHERE.includes(one.code)).map((one) => one.detail);
+  const breaker = breakers === null ? "" : breakers.length > 0 ? `, the breaker of ${breakers.join(" and ")} is open` : ", breaker closed";
   return {
     subject: "Limits",
-    weight: full || attempt > attempts ? "warn" : "good",
-    fact: full ? few : `${count(running + 1)} of at most ${count(most)} repairs at once`,
-    detail: [`Attempt ${attempt} of ${attempts} in 7 days.`, ...others].join(" "),
+    weight: full || attempt > attempts || (breakers?.length ?? 0) > 0 ? "warn" : "good",
+    fact: (full ? few : `${count(running + 1)} of at most ${count(most)} repairs at once`) + breaker,
+    detail: `Attempt ${attempt} of ${attempts} in 7 days.`,
   };
 }
 
 /** Always in the same order; worst first is not the order. changedFrom: rows that differ from that plan are marked. */
-export function consequences(plan: Plan, node: Pick<NodeDetail, "gpu_util_ratio" | "gpus" | "latest"> | null, changedFrom: Plan | null = null): Consequence[] {
-  const made = (one: Plan) => [job(one, node), data(one), capacity(one), domain(one), limits(one)];
+export function consequences(plan: Plan, node: NodeUse | null, changedFrom: Plan | null = null, breakers: OpenBreakers = null): Consequence[] {
+  const at = now.peek();
+  const made = (one: Plan) => [job(one, node, at), data(one), capacity(one), domain(one), limits(one, breakers)];
   const before = changedFrom && made(changedFrom);
   return made(plan).map((item, i) => ({ ...item, changed: before !== null && (before[i]?.fact !== item.fact || before[i]?.detail !== item.detail) }));
 }
@@ -199,5 +232,28 @@ export function touches(plan: Plan | null): { strong: string; rest: string } {
     plan.domain.others_down > 0 && `${counted(plan.domain.others_down, "other node")} near it ${plan.domain.others_down === 1 ? "is" : "are"} down.`,
     `About ${span(plan.seconds_expected * 1000)}.`,
   ];
-  return { strong: plan.loses ?? "No data is lost.", rest: rest.filter(Boolean).join(" ") };
+  const gpus = plan.jobs.reduce((sum, one) => sum + (one.gpus ?? 0), 0);
+  const running = plan.jobs.length > 0 ? `${counted(plan.jobs.length, "job")}${gpus > 0 ? `, ${counted(gpus, "GPU")}` : ""}. ` : "";
+  return { strong: `${running}${plan.loses ?? (running ? "" : "No data is lost.")}`.trim(), rest: rest.filter(Boolean).join(" ") };
+}
+
+/** Something that a person would regret: a job that ends, data that is gone. */
+export function hurts(plan: Plan | null): boolean {
+  return plan !== null && (plan.jobs.length > 0 || plan.loses !== null);
+}
+
+/** Worst first: the GPUs whose jobs end, then lost data, then neighbours that are down, then the oldest. */
+export function worstFirst(a: Repair, b: Repair): number {
+  const gpus = (one: Repair) => (one.plan?.jobs ?? []).reduce((sum, job) => sum + (job.gpus ?? 1) * job.nodes, 0);
+  return (
+    gpus(b) - gpus(a) ||
+    Number(Boolean(b.plan?.loses)) - Number(Boolean(a.plan?.loses)) ||
+    (b.plan?.domain.others_down ?? 0) - (a.plan?.domain.others_down ?? 0) ||
+    a.created_at.localeCompare(b.created_at)
+  );
+}
+
+/** Where two people must agree: what is missing, or null. */
+export function secondPerson(repair: Repair): string | null {
+  return repair.first_approver ? `1 of 2 people: ${repair.first_approver} approved` : null;
 }

@@ -16,7 +16,10 @@ import { ClusterTabs } from "./cluster";
 import { MissingPage } from "./missing";
 import { RepairDialogs } from "./repair-dialogs";
 import { openDialog, Outcome, PlanEvidence, RepairSteps } from "./repair-parts";
-import { byMuster, CANCELLABLE, consequences, decidedBy, record, shortHash, stepName, title, took, why } from "./repair-words";
+import { touchedItems } from "./approve";
+import { BeforeAfter } from "./before-after";
+import { WhyNotList } from "./why-not";
+import { byMuster, CANCELLABLE, decidedBy, record, shortHash, stepName, title, took, why } from "./repair-words";
 
 const MARKS: Partial<Record<Repair["state"], MarkKind>> = { proposed: "unhealthy", succeeded: "healthy", resolved: "healthy", failed: "unhealthy", unknown: "unknown", rejected: "paused", cancelled: "paused" };
 
@@ -107,7 +110,9 @@ function decisionFacts(repair: Repair, plan: Plan | null): Fact[] {
     ["Number", `${repair.no}`],
     ["Asked for by", byMuster(repair.requested_by) ? "muster, from the fault" : repair.requested_by],
     ["Proposed", <Time iso={repair.created_at} form="moment" />],
+    repair.first_approver ? ["First of two", repair.first_approver] : null,
     ["Decided by", repair.decided_by ? decidedBy(repair) : <Nothing>nobody yet</Nothing>],
+    repair.automatic ? ["How", <>by a policy, without a person</>] : null,
     repair.decided_at ? ["Decided", <Time iso={repair.decided_at} form="moment" />] : null,
     ["Comment", repair.comment ? `“${repair.comment}”` : <Nothing />],
     repair.deadline_at && !repair.ended_at ? ["Due", <Time iso={repair.deadline_at} form="moment" />] : null,
@@ -115,6 +120,8 @@ function decisionFacts(repair: Repair, plan: Plan | null): Fact[] {
     ["Attempt", plan ? `${repair.attempt} of ${plan.limits.attempts_max} in 7 days` : `${repair.attempt}`],
     plan && ["Record", record(plan) ? sentence(record(plan) ?? "") : <Nothing>no rule asked for it</Nothing>],
     plan && ["Policy", `begin within ${seconds(plan.policy.begin_within_seconds)}, back within ${seconds(plan.policy.rejoin_within_seconds)}, healthy for ${seconds(plan.policy.healthy_delay_seconds)}`],
+    repair.wave != null ? ["Batch", `wave ${repair.wave}`] : null,
+    ["Audit", <a href={`/settings/audit?target=${repair.id}`}>Its rows in the audit log</a>],
     [
       "Plan",
       <>
@@ -146,15 +153,21 @@ function Body({ repair }: { repair: Repair }) {
               <PlanEvidence plan={plan} />
             </Section>
             <Section title="What it touches" hint={`plan ${shortHash(repair.plan_hash)}, as of ${moment(parse(plan.made_at) ?? 0, now.value)}`}>
-              <ConsequenceList label="What it touches" items={consequences(plan, null)} />
+              <ConsequenceList label="What it touches" items={touchedItems(plan, null, null, null)} />
             </Section>
           </>
         )}
+        {repair.decided_at && repair.state !== "rejected" && <BeforeAfter repair={repair} />}
         <Section title="Steps" hint="every change of state, with who made it">
           <StepLog repair={repair} />
         </Section>
       </div>
       <div>
+        {repair.state === "proposed" && (
+          <Section title="Why not by itself">
+            <WhyNotList repair={repair} open />
+          </Section>
+        )}
         <Section title="Decision">
           <FactList wide facts={decisionFacts(repair, plan)} />
         </Section>

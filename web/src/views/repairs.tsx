@@ -4,19 +4,20 @@ import { withQuery } from "../api";
 import { readFilter, wanted, type Filter, type Spec } from "../filter";
 import { count, counted } from "../format";
 import { bindKeys } from "../keys";
+import { lazy } from "../lazy";
 import { query, setQuery } from "../router";
 import { useQuery } from "../store";
 import { serverNow } from "../time";
-import type { List, Overview, Repair } from "../types";
+import type { List, Repair } from "../types";
 import { Select } from "../ui/controls";
 import { FilterBar } from "../ui/filter-bar";
-import { Icon } from "../ui/icons";
 import { Section } from "../ui/page";
 import { Loaded } from "../ui/states";
 import { Steady } from "../ui/steady";
 import type { TabProps } from "./cluster";
 import { usePaged } from "./paged";
 import { RepairDialogs } from "./repair-dialogs";
+import { Limits } from "./repair-limits";
 import { PastTable, Running, Unsettled, Waiting } from "./repair-lists";
 import { openDialog } from "./repair-parts";
 import { decidedBy, ENDED, RUNNING } from "./repair-words";
@@ -33,41 +34,6 @@ const RANGES = [
   { value: "30d", label: "30 days", hours: 24 * 30 },
   { value: "all", label: "everything", hours: 0 },
 ];
-
-/** The newest plan says how many repairs start by themselves; it was counted when the plan was made. */
-function newestPlan(repairs: Repair[]) {
-  return repairs.map((repair) => repair.plan).filter((plan) => plan !== null).sort((a, b) => b.made_at.localeCompare(a.made_at))[0] ?? null;
-}
-
-function Limits({ open, overview }: { open: Repair[]; overview: Overview | null }) {
-  const running = open.filter((repair) => RUNNING.includes(repair.state) || repair.state === "unknown").length;
-  const plan = newestPlan(open);
-  const rollup = overview?.rollup;
-  const out = rollup && rollup.nodes > 0 ? (rollup.states.unhealthy + rollup.states.repairing) / rollup.nodes : null;
-  const most = plan?.limits.max_running ?? null;
-  const full = most !== null && running >= most;
-  const off = plan?.limits.why_not?.find((one) => one.code === "automation_off");
-  return (
-    <ul class="status1" aria-label="Limits">
-      {out !== null && (
-        <li>
-          <Icon name={out >= 0.05 ? "warn" : "tick"} tone={out >= 0.05 ? "warn" : "good"} />
-          {out === 0 ? "No node is out" : `${out < 0.01 ? (out * 100).toFixed(1) : Math.round(out * 100)} % of nodes are out`}
-        </li>
-      )}
-      <li>
-        <Icon name={full ? "warn" : "tick"} tone={full ? "warn" : "good"} />
-        {most === 0 ? "So many nodes are out that no repair starts by itself" : most === null ? (running === 0 ? "No repair runs" : `${counted(running, "repair")} ${running === 1 ? "runs" : "run"}`) : `${count(running)} of at most ${count(most)} repairs at once`}
-      </li>
-      {off && (
-        <li>
-          <Icon name="minus" />
-          {off.detail.replace(/\.$/, "")}
-        </li>
-      )}
-    </ul>
-  );
-}
 
 function holds(repair: Repair, filter: Filter): boolean {
   const actions = wanted(filter, "action");
@@ -103,7 +69,7 @@ function Past({ clusterId }: { clusterId: string }) {
   const shown = paged.rows.filter((repair) => holds(repair, filter));
   const words = summary(shown);
   return (
-    <Section title="History" hint={words && `${range?.value === "all" ? "" : `last ${range?.label}: `}${words}`}>
+    <Section title="History" end={<a href={`/clusters/${clusterId}/repairs?view=figures`}>Figures and incident report</a>} hint={words && `${range?.value === "all" ? "" : `last ${range?.label}: `}${words}`}>
       <FilterBar
         label="Filter the history"
         placeholder="gpu-17 outcome:failed action:reboot by:okafor"
@@ -134,7 +100,13 @@ function Past({ clusterId }: { clusterId: string }) {
   );
 }
 
-export function RepairsTab({ clusterId, overview }: TabProps) {
+const Figures = lazy<{ clusterId: string; clusterName: string }>("Figures over repairs", async () => (await import("./repair-figures")).Figures);
+
+export function RepairsTab(props: TabProps) {
+  return query.value.get("view") === "figures" ? <Figures clusterId={props.clusterId} clusterName={props.overview.data.value?.cluster.name ?? "cluster"} /> : <RepairsNow {...props} />;
+}
+
+function RepairsNow({ clusterId, overview }: TabProps) {
   const open = useQuery<List<Repair>>(`/clusters/${clusterId}/repairs?open=true&limit=200`, {
     events: (type, event) => type.startsWith("repair.") && event.cluster_id === clusterId,
     everyMs: 30_000,
@@ -158,7 +130,7 @@ export function RepairsTab({ clusterId, overview }: TabProps) {
   );
   return (
     <>
-      {items && <Limits open={items} overview={overview.data.value} />}
+      {items && <Limits clusterId={clusterId} open={items} overview={overview.data.value} />}
       <div class={items ? undefined : "sec"}>
         <Loaded query={open} what="The open repairs" rows={6}>
           {(list) => (

@@ -148,3 +148,35 @@ test("the list of policies, the editor and the stops look right in both themes a
   await looksRight(page);
   await stage.leave(page);
 });
+
+test("a node says what its scheduler has there, and a repair is asked for with its plan in view", async () => {
+  const page = await stage.page(`/nodes/${nodeId(17, 2)}`);
+  const seen = changes(page);
+  await page.getByRole("region", { name: "Slurm" }).getByText("finetune-8b").waitFor();
+  await button(page, "Request a repair…").click();
+  await says(page, /1 job on this node ends/);
+  await says(page, /of reboot, not proposed yet/);
+  await pressAnyway(button(page, "Request reboot"));
+  await page.getByLabel("Why").fill("kernel of June");
+  await button(page, "Request reboot").click();
+  await says(page, /You approve exactly/);
+  assert.equal(seen.filter((one) => !one.url().includes("dry_run")).length, 1);
+  await page.goto(`${stage.base}/nodes/${nodeId(17, 2)}`);
+  await button(page, "Stop repairs of this node…").click();
+  await page.getByLabel("Reason").fill("PDU swap");
+  await dialog(page).getByRole("button", { name: "Stop repairs", exact: true }).click();
+  await says(page, "Repairs of gpu-17-02 are stopped.");
+  await stage.leave(page);
+});
+
+test("figures say what faults cost, and the report of a span is a file", async () => {
+  const page = await stage.page(`/clusters/${LARGE}/repairs?view=figures`);
+  await says(page, /771 GPU-hours/);
+  await looksRight(page);
+  await page.getByLabel("Until").fill("yesterday");
+  await says(page, "Write both moments as 2026-12-01 14:00.");
+  await page.getByLabel("Until").fill("2037-01-01");
+  const [file] = await Promise.all([page.waitForEvent("download"), button(page, "Download HTML").click()]);
+  assert.match(file.suggestedFilename(), /^incidents-fra-h100-a-.*\.html$/);
+  await stage.leave(page);
+});

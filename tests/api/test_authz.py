@@ -94,7 +94,7 @@ def with_ids(route):
 
 # Whose issuer one signs in at is public; organizations are what administrators of the platform see (test_platform.py); sessions are people's, and test_sign_in.py shows that nobody ends another's.
 @each(lambda route: with_ids(route) and route["permission"] not in ("public", "platform") and route["operation"] != "session_delete_one")
-def test_what_others_own_is_404_like_what_does_not_exist(world, other, route):
+def test_T4_what_others_own_is_404_like_what_does_not_exist(world, other, route):
     """The same bytes, so that nobody learns which ids exist. And nothing happens to it."""
     sample = SAMPLES[route["operation"]](other)
     headers = {**sample.get("headers", {}), "X-Request-Id": "0198f3c2-5e1a-7cc3-98f4-1f2b3c4d5e6f", "If-Match": '"1"'}

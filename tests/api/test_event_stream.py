@@ -1,6 +1,7 @@
 """Event streams: no gap, no repetition, resets, samples, and an end when the credential ends."""
 import json
 import re
+import secrets
 import threading
 import time
 
@@ -9,6 +10,7 @@ import pytest
 from raw import Raw, Silence, request
 from server import Musterd
 from waiting import PATIENCE_SECONDS, in_time, wait_for
+from world import World
 
 EVENT = re.compile(rb"(?:id: (\d+)\n)?event: ([\w.]+)\ndata: (.*?)\n\n")
 
@@ -292,3 +294,29 @@ def test_a_stream_lives_through_a_restart_of_the_database(server):
         server.pg.restart()
         wait_for(lambda: server.api("GET", "/readyz", token=False).status_code == 200)
         stream.until(server.add_event())
+
+
+def test_T6_streams_lists_and_metrics_of_one_org_hold_nothing_of_anothers(server):
+    """Both on the same event loops, told in turn; every byte that comes is looked at."""
+    mark = secrets.token_hex(4)
+    ours, theirs = (World(server, server.add_org(f"{name}-{mark}")) for name in ("t6-ours", "t6-theirs"))
+    canaries = (theirs.org.name, theirs.org.id, theirs.org.cluster_id)
+    streams = [Stream(server, ours.org.token).ready() for _ in range(20)]
+    try:
+        theirs.node()
+        for _ in range(5):
+            theirs.event()
+            last = ours.event()["seq"]
+        for stream in streams:
+            number = None
+            while number != last:
+                number, _, data = stream.next(samples=True)
+                assert not any(canary in json.dumps(data) for canary in canaries)
+    finally:
+        for stream in streams:
+            stream.close()
+    for path in ("/metrics", "/readyz", "/api/v1/events", "/api/v1/audit", "/api/v1/clusters", "/api/v1/orgs", "/api/v1/me",
+                 f"/api/v1/clusters/{theirs.org.cluster_id}/nodes"):
+        answer = ours.api("GET", path)
+        text = answer.text.replace(path, "")
+        assert not any(canary in text for canary in canaries), path

@@ -72,6 +72,7 @@ class Glewlwyd:
         self.database = self.folder / "glewlwyd.db"
         sqlite3.connect(self.database).executescript(gzip.open(SCHEMA, "rt").read())
         self.process = None
+        self.cookies = {}  # of who signed in, for leaving
         for _ in range(PORT_TRIES):
             self.port = free_port()
             self.url = f"https://localhost:{self.port}"
@@ -79,8 +80,21 @@ class Glewlwyd:
             if self.start():
                 break
         self.admin = self.session("admin", "password")
-        self.post(self.admin, "/api/mod/plugin/", module="oidc", name="oidc", display_name="oidc", parameters={
-            **PLUGIN, **self.signing_key(), "iss": self.issuer})
+        self.post(self.admin, "/api/mod/plugin/", **self.plugin())
+
+    def plugin(self):
+        return {"module": "oidc", "name": "oidc", "display_name": "oidc", "parameters": {**PLUGIN, **self.signing_key(), "iss": self.issuer}}
+
+    def new_key(self):
+        """It signs with another key from now on and publishes that one only."""
+        answer = self.admin.put("/api/mod/plugin/oidc", json=self.plugin())
+        assert answer.status_code == 200, answer.text
+        answer = self.admin.put("/api/mod/plugin/oidc/reset")
+        assert answer.status_code == 200, answer.text
+
+    def key_ids(self):
+        answer = httpx.get(f"{self.issuer}/jwks", verify=str(self.trust), trust_env=False)
+        return {(key.get("kid"), key["n"]) for key in answer.json()["keys"]}
 
     @staticmethod
     def signing_key():
@@ -133,6 +147,17 @@ class Glewlwyd:
                   redirect_uri=[redirect_uri], authorization_type=["code", "refresh_token"], scope=["openid"],
                   token_endpoint_auth_method=["client_secret_basic", "client_secret_post"])
 
+    def tell_logouts(self, name, uri):
+        """The client is told of the end of sessions there."""
+        answer = self.admin.get(f"/api/client/{name}")
+        answer = self.admin.put(f"/api/client/{name}", json={**answer.json(), "backchannel_logout_uri": uri, "backchannel_logout_session_required": "true"})
+        assert answer.status_code == 200, answer.text
+
+    def leave(self, name, sid):
+        """What its own page does when a person confirms the end of a session."""
+        answer = httpx.delete(f"{self.issuer}/session/{sid}/", headers={"Cookie": self.cookies[name]}, verify=str(self.trust), trust_env=False)
+        assert answer.status_code == 200, answer.text
+
     def add_user(self, name, group):
         self.post(self.admin, "/api/user", username=name, name=name, email=group, password=f"{name}-password", scope=["openid"], enabled=True)
 
@@ -149,6 +174,8 @@ class Glewlwyd:
             query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(location).query))
             answer = client.get("/api/oidc/auth", params={**query, "g_continue": ""})
             assert answer.status_code == 302, answer.text
+            cookies = [client.headers["Cookie"], *(line.split(";")[0] for line in answer.headers.get_list("set-cookie"))]
+            self.cookies[name] = "; ".join(cookies)
             return answer.headers["location"]
         finally:
             client.close()

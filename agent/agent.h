@@ -18,6 +18,7 @@
 #include "agent/collect/memory.h"
 #include "agent/collect/network.h"
 #include "agent/collect/source.h"
+#include "agent/custom/custom.h"
 #include "agent/faults.h"
 #include "agent/identity.h"
 #include "agent/options.h"
@@ -25,7 +26,7 @@
 #include "agent/spool.h"
 #include "agent/uplink.h"
 
-#define COLLECTORS (8 + SOURCES)
+#define COLLECTORS (9 + SOURCES)
 
 /* When and how reports leave. Times are clock_mono_us(). */
 struct delivery {
@@ -61,6 +62,7 @@ struct agent {
     struct gpu gpu;
     struct kmsg kmsg;
     struct grace grace;
+    struct custom custom;
     struct source sources[SOURCES];
     struct inventory inventory;
     struct collector *collectors[COLLECTORS];

@@ -2,6 +2,7 @@
 #include "agent/answer.h"
 
 #include "agent/act/command.h"
+#include "agent/settings.h"
 #include "base/json.h"
 
 static bool read_text(struct json_reader *reader, struct str *ret_text)
@@ -11,12 +12,12 @@ static bool read_text(struct json_reader *reader, struct str *ret_text)
     return json_get_raw_str(reader, ret_text, &plain);
 }
 
-static bool read_payload(struct json_reader *reader, struct buf *payload)
+static bool read_payload(struct json_reader *reader, size_t max, struct buf *payload)
 {
     struct str raw;
     struct str text;
 
-    if (!read_text(reader, &raw) || raw.len > 2 * COMMAND_PAYLOAD_MAX) {
+    if (!read_text(reader, &raw) || raw.len > 2 * max) {
         return false;
     }
     buf_clear(payload);
@@ -39,7 +40,7 @@ static bool read_command(struct json_reader *reader, struct answer *answer)
         bool good;
 
         if (keep && type == JSON_STR && str_eq_c(key, "payload")) {
-            good = read_payload(reader, &answer->commands[at].payload);
+            good = read_payload(reader, COMMAND_PAYLOAD_MAX, &answer->commands[at].payload);
         } else if (keep && type == JSON_STR && str_eq_c(key, "signature")) {
             good = read_text(reader, &answer->commands[at].signature);
         } else {
@@ -108,6 +109,28 @@ static bool read_key(struct json_reader *reader, struct answer *answer)
     return true;
 }
 
+static bool read_settings(struct json_reader *reader, struct answer *answer)
+{
+    enum json_type type;
+    struct str name;
+
+    while ((type = json_next(reader, &name)) != JSON_END) {
+        bool good;
+
+        if (type == JSON_STR && str_eq_c(name, "document")) {
+            good = read_payload(reader, SETTINGS_MAX, &answer->settings);
+        } else if (type == JSON_STR && str_eq_c(name, "signature")) {
+            good = read_text(reader, &answer->settings_signature);
+        } else {
+            good = type != JSON_ERROR && json_skip(reader);
+        }
+        if (!good) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool read_list(struct json_reader *reader, struct answer *answer,
                       bool (*read)(struct json_reader *reader, struct answer *answer))
 {
@@ -139,6 +162,9 @@ static bool read_member(struct json_reader *reader, enum json_type type, struct 
     if (type == JSON_ARR && str_eq_c(key, "command_keys")) {
         return read_list(reader, answer, read_key);
     }
+    if (type == JSON_OBJ && str_eq_c(key, "settings")) {
+        return read_settings(reader, answer);
+    }
     return type != JSON_ERROR && json_skip(reader);
 }
 
@@ -166,4 +192,5 @@ void answer_free(struct answer *answer)
     for (size_t i = 0; i < ANSWER_COMMANDS_MAX; i++) {
         buf_free(&answer->commands[i].payload);
     }
+    buf_free(&answer->settings);
 }

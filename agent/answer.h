@@ -28,6 +28,8 @@ struct answer {
     } commands[ANSWER_COMMANDS_MAX];
     size_t key_count;
     struct answer_key keys[ANSWER_KEYS_MAX];
+    struct buf settings; /* unescaped: the exact text that is signed; empty = none */
+    struct str settings_signature;
     size_t rejected_count; /* all of them; the first few are kept */
     struct {
         int64_t stream;

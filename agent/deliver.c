@@ -93,6 +93,8 @@ static void send_report(struct agent *agent)
         .nonce = delivery->nonce,
         .ready = !old && watch_ready(agent),
         .command_key = old ? 0 : agent->identity.command_key_n,
+        .settings = old ? NULL : agent->custom.settings.version,
+        .settings_refused = agent->custom.refused,
         .readings = old ? NULL : &agent->readings,
         .collectors = agent->collectors,
         .collector_count = old ? 0 : COLLECTORS,
@@ -231,6 +233,14 @@ static void obey(struct agent *agent, const struct answer *answer, int64_t now_u
     for (size_t i = 0; i < answer->command_count && !delivery->in_flight_old; i++) {
         act_order(agent->act, buf_str(&answer->commands[i].payload), answer->commands[i].signature,
                   delivery->nonce, now_us);
+    }
+    if (answer->settings.len > 0 && !delivery->in_flight_old) {
+        struct settings_offer offer = {.document = buf_str(&answer->settings),
+                                       .signature = answer->settings_signature,
+                                       .nonce = delivery->nonce,
+                                       .identity = &agent->identity};
+
+        (void)custom_take(&agent->custom, &offer, &agent->options, agent->faults, now_us);
     }
     /* After the orders: those are signed by the key that was the newest when this was asked. */
     for (size_t i = 0; i < answer->key_count; i++) {

@@ -41,6 +41,7 @@ struct faults {
     char path[PATH_MAX];
     char boot[UUID_TEXT_LEN + 1];
     struct spool *spool;
+    const struct settings *settings; /* NULL = every check is told */
     struct fault open[FAULTS_MAX];
     size_t count;
     bool changed;
@@ -324,6 +325,16 @@ void faults_close(struct faults *faults)
     free(faults);
 }
 
+void faults_set_settings(struct faults *faults, const struct settings *settings)
+{
+    faults->settings = settings;
+}
+
+static bool is_off(const struct faults *faults, const struct finding *finding)
+{
+    return faults->settings != NULL && settings_is_off(faults->settings, finding->check);
+}
+
 static void tell_clear(struct faults *faults, const struct fault *fault, const char *why)
 {
     struct finding finding = {
@@ -360,6 +371,9 @@ static void tell(struct faults *faults, const struct fault_report *report, bool 
 {
     if (report->finding->clear) {
         tell_recovered(faults, report);
+        return;
+    }
+    if (is_off(faults, report->finding)) {
         return;
     }
     put(faults, report, false, report->finding->severity);

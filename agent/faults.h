@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "agent/rules/engine.h"
+#include "agent/settings.h"
 #include "agent/spool.h"
 
 struct faults;
@@ -16,6 +17,8 @@ struct faults;
 /* path: the file of open faults; read when there. The spool must outlive the faults. */
 struct faults *faults_open(const char *path, struct spool *spool, const char *boot_id);
 void faults_close(struct faults *faults);
+/* Checks that are off there are not told from now on; the settings must outlive the faults. */
+void faults_set_settings(struct faults *faults, const struct settings *settings);
 /* At the start: ends what kernel lines of older boots opened. Faults of a state stay until their
  * reading is good. */
 void faults_begin_boot(struct faults *faults);

@@ -33,6 +33,8 @@ static const struct config_key keys[] = {
     {"destructive_per_hour", CONFIG_I64, &loaded.destructive_per_hour, "1", 0, 3600, "Interrupting actions begun per hour, at most."},
     {"reboot_program", CONFIG_STR, &loaded.reboot_program, "systemctl reboot", 1, 4096, "Program and arguments for a reboot, separated by blanks; no shell."},
     {"reset_gpu_program", CONFIG_STR, &loaded.reset_gpu_program, "nvidia-smi --gpu-reset -i {gpus}", 1, 4096, "Program and arguments for a GPU reset; {gpus} is their PCI addresses, joined by commas."},
+    {"command_checks", CONFIG_BOOL, &loaded.command_checks, "false", 0, 0, "Run the command checks that the server sends; no signature lifts this."},
+    {"check_cgroup", CONFIG_STR, &loaded.check_cgroup, "", 0, 3800, "Folder of a cgroup (version 2) that command checks run in; empty = none."},
     {"deny_file", CONFIG_STR, &loaded.deny_file, "/etc/muster/deny", 1, 4096, "While this file exists every command is refused."},
     {"rack", CONFIG_STR, &loaded.rack, "", 0, 63, "The rack this node stands in; groups nodes and limits repairs."},
     {"leaf", CONFIG_STR, &loaded.leaf, "", 0, 63, "The leaf switch this node hangs on."},

@@ -36,6 +36,7 @@ struct options {
     const char *dcgm_url;       /* of dcgm-exporter, on loopback; "" = not asked */
     const char *fabric_manager_log;
     const char *driver_grace_file; /* while it is young, the driver is being exchanged */
+    const char *check_cgroup;      /* folder of a cgroup that command checks run in; "" = none */
     int64_t expected_gpus;         /* -1 = not said */
     int64_t expected_port_gbps;    /* 0 = not said */
     int64_t collect_interval_ms;   /* between two looks of a source; 0 = as it has it */
@@ -46,6 +47,7 @@ struct options {
     int64_t probe_timeout_seconds;
     int64_t spool_mib;
     int64_t reboot_deadline_seconds;
+    bool command_checks; /* the ceiling: whether command checks of the server run here */
     bool accept_user_kmsg;
     bool log_json;
 };

@@ -169,6 +169,14 @@ void report_write(const struct report *report, struct buf *out, size_t ret_count
         enc_key(&enc, "command_key");
         enc_i64(&enc, report->command_key);
     }
+    if (report->settings != NULL) {
+        enc_key(&enc, "settings");
+        enc_cstr(&enc, report->settings);
+        if (report->settings_refused[0] != '\0') {
+            enc_key(&enc, "settings_refused");
+            enc_cstr(&enc, report->settings_refused);
+        }
+    }
     if (report->readings != NULL) {
         add_metrics(&enc, report->readings);
         add_gpus(&enc, report->readings);

@@ -18,6 +18,8 @@ struct report {
     const char *nonce;
     bool ready;
     int64_t command_key;             /* number of the newest that is trusted; 0 = not said */
+    const char *settings;            /* version that runs; NULL = not said */
+    const char *settings_refused;    /* version that could not be used; "" = none */
     const struct readings *readings; /* NULL = none: events of an older boot only */
     struct collector *const *collectors;
     size_t collector_count;

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-#define FDS_MAX (8 + SOURCES)
+#define FDS_MAX (8 + SOURCES + OWN_COMMANDS_AT_ONCE)
 /* The loop looks around at least this often. */
 #define POLL_MAX_US (60 * INT64_C(1000000))
 
@@ -216,6 +216,9 @@ static void turn(struct agent *agent)
         const struct probe *probe = &agent->sources[i].probe;
 
         count = add_fd(fds, count, probe->busy ? probe->fd : -1);
+    }
+    for (size_t i = 0; i < OWN_COMMANDS_AT_ONCE; i++) {
+        count = add_fd(fds, count, own_commands_fd(&agent->custom.commands, i));
     }
     if (poll(fds, count, wait_ms(agent, now_us)) < 0 && errno != EINTR) {
         log_error("poll: %s", strerrordesc_np(errno));

@@ -19,6 +19,8 @@
 
 #define EXCHANGE_TIMEOUT_MS 10000
 #define ACCESS_TOKEN_CAP 128
+/* Settings of the largest size, with each byte escaped, and orders. */
+#define ANSWER_MAX ((size_t)2 * 1024 * 1024)
 #define JOIN_TOKEN_MAX 255
 
 /* What the thread uses; also made on the stack for an enrolment from the command line. */
@@ -51,6 +53,7 @@ static void open_client(struct session *session)
     struct http_client_options options = {
         .ca_file = session->options->ca_file[0] != '\0' ? session->options->ca_file : NULL,
         .timeout_ms = EXCHANGE_TIMEOUT_MS,
+        .max_bytes = ANSWER_MAX,
     };
 
     session->client = http_client_new(&options);

@@ -9,7 +9,7 @@ void watch_init(struct agent *agent)
     struct collector *all[COLLECTORS - SOURCES] = {
         &agent->cpu.collector,     &agent->memory.collector,    &agent->disk.collector,
         &agent->network.collector, &agent->fabric.collector,    &agent->gpu.collector,
-        &agent->kmsg.collector,    &agent->inventory.collector,
+        &agent->kmsg.collector,    &agent->inventory.collector, &agent->custom.collector,
     };
     struct readings *readings = &agent->readings;
 
@@ -21,6 +21,9 @@ void watch_init(struct agent *agent)
     gpu_init(&agent->gpu, &agent->options, &agent->grace);
     kmsg_init(&agent->kmsg, &agent->options, &agent->boot);
     inventory_init(&agent->inventory);
+    custom_init(&agent->custom, &agent->options);
+    custom_load(&agent->custom, &agent->options, agent->faults, clock_mono_us());
+    faults_set_settings(agent->faults, &agent->custom.settings);
     grace_init(&agent->grace, &agent->options);
     grace_look(&agent->grace, clock_mono_us());
     for (size_t i = 0; i < COUNTOF(all); i++) {
@@ -50,6 +53,7 @@ void watch_stop(struct agent *agent)
     }
     kmsg_stop(&agent->kmsg);
     inventory_free(&agent->inventory);
+    custom_stop(&agent->custom);
 }
 
 void watch_ask(struct agent *agent, int64_t now_us)
@@ -80,6 +84,7 @@ static void tick_sources(struct agent *agent, int64_t now_us)
 {
     struct source_facts facts = {
         .options = &agent->options,
+        .settings = &agent->custom.settings,
         .readings = &agent->readings,
         .kmsg_ok = agent->kmsg.collector.state == COLLECTOR_OK,
         .gpus_asked = agent->gpu.collector.finished_once,
@@ -117,6 +122,8 @@ void watch_tick(struct agent *agent, int64_t now_us)
     }
     (void)kmsg_tell(&agent->kmsg, agent->faults, false, now_us);
     tick_sources(agent, now_us);
+    own_commands_tick(&agent->custom.commands, &agent->custom.settings, &agent->options,
+                      agent->faults, now_us);
 }
 
 void watch_read(struct agent *agent, int64_t now_us)
@@ -132,6 +139,8 @@ void watch_read(struct agent *agent, int64_t now_us)
         inventory_collect(&agent->inventory, &agent->options, &agent->readings, now_us);
     }
     (void)kmsg_tell(&agent->kmsg, agent->faults, true, now_us);
+    own_metrics_judge(&agent->custom.metrics, &agent->custom.settings, &agent->readings,
+                      agent->faults, now_us);
 }
 
 bool watch_ready(const struct agent *agent)
@@ -147,7 +156,8 @@ bool watch_ready(const struct agent *agent)
 int64_t watch_due(const struct agent *agent, int64_t now_us)
 {
     int64_t dues[] = {probe_due(&agent->disk.probe), probe_due(&agent->fabric.probe),
-                      probe_due(&agent->gpu.probe), kmsg_due(&agent->kmsg, now_us)};
+                      probe_due(&agent->gpu.probe), kmsg_due(&agent->kmsg, now_us),
+                      own_commands_due(&agent->custom.commands)};
     int64_t due = INT64_MAX;
 
     for (size_t i = 0; i < COUNTOF(dues); i++) {

@@ -475,9 +475,14 @@ CREATE TABLE muster.check_override (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
+    looks integer,
+    clear_looks integer,
+    shadow_until timestamp with time zone,
     CONSTRAINT check_override_action_check CHECK ((action = ANY (ARRAY['none'::text, 'reset_gpu'::text, 'reboot'::text, 'power_cycle'::text, 'reprovision'::text, 'failover'::text, 'remove'::text]))),
     CONSTRAINT check_override_check_id_check CHECK (((length(check_id) >= 1) AND (length(check_id) <= 63))),
+    CONSTRAINT check_override_clear_looks_check CHECK (((clear_looks >= 1) AND (clear_looks <= 200))),
     CONSTRAINT check_override_gpu_type_check CHECK ((length(gpu_type) <= 255)),
+    CONSTRAINT check_override_looks_check CHECK (((looks >= 1) AND (looks <= 200))),
     CONSTRAINT check_override_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'shadow'::text, 'off'::text]))),
     CONSTRAINT check_override_reason_check CHECK ((length(reason) <= 1023)),
     CONSTRAINT check_override_severity_check CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text]))),
@@ -682,6 +687,59 @@ ALTER TABLE ONLY muster.command_key_due FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.command_key_due OWNER TO muster_owner;
 
+-- Name: custom_check; Type: TABLE
+
+CREATE TABLE muster.custom_check (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    title text DEFAULT ''::text NOT NULL,
+    kind text NOT NULL,
+    cluster_id uuid,
+    gpu_type text DEFAULT ''::text NOT NULL,
+    severity text NOT NULL,
+    action text NOT NULL,
+    mode text NOT NULL,
+    shadow_until timestamp with time zone,
+    definition jsonb NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    created_by text NOT NULL,
+    updated_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT custom_check_action_check CHECK ((action = ANY (ARRAY['none'::text, 'reset_gpu'::text, 'reboot'::text, 'power_cycle'::text, 'reprovision'::text, 'failover'::text, 'remove'::text]))),
+    CONSTRAINT custom_check_check CHECK (((action = 'none'::text) OR (severity = 'critical'::text))),
+    CONSTRAINT custom_check_definition_check CHECK (((jsonb_typeof(definition) = 'object'::text) AND (octet_length((definition)::text) <= 16384))),
+    CONSTRAINT custom_check_gpu_type_check CHECK ((length(gpu_type) <= 255)),
+    CONSTRAINT custom_check_kind_check CHECK ((kind = ANY (ARRAY['command'::text, 'metric'::text]))),
+    CONSTRAINT custom_check_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'shadow'::text, 'off'::text]))),
+    CONSTRAINT custom_check_name_check CHECK ((name ~ '^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$'::text)),
+    CONSTRAINT custom_check_reason_check CHECK ((length(reason) <= 1023)),
+    CONSTRAINT custom_check_severity_check CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text]))),
+    CONSTRAINT custom_check_title_check CHECK ((length(title) <= 255))
+);
+
+ALTER TABLE ONLY muster.custom_check FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.custom_check OWNER TO muster_owner;
+
+-- Name: custom_check_version; Type: TABLE
+
+CREATE TABLE muster.custom_check_version (
+    org_id uuid NOT NULL,
+    check_id uuid NOT NULL,
+    version bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    author text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    body jsonb NOT NULL
+);
+
+ALTER TABLE ONLY muster.custom_check_version FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.custom_check_version OWNER TO muster_owner;
+
 -- Name: device; Type: TABLE
 
 CREATE TABLE muster.device (
@@ -754,6 +812,33 @@ PARTITION BY RANGE (at);
 ALTER TABLE ONLY muster.event FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.event OWNER TO muster_owner;
+
+-- Name: expectation; Type: TABLE
+
+CREATE TABLE muster.expectation (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    cluster_id uuid,
+    gpu_type text DEFAULT ''::text NOT NULL,
+    node_id uuid,
+    gpus integer,
+    ports text,
+    port_gbps integer,
+    reason text DEFAULT ''::text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT expectation_gpu_type_check CHECK ((length(gpu_type) <= 255)),
+    CONSTRAINT expectation_gpus_check CHECK (((gpus >= 0) AND (gpus <= 64))),
+    CONSTRAINT expectation_port_gbps_check CHECK (((port_gbps >= 0) AND (port_gbps <= 10000))),
+    CONSTRAINT expectation_ports_check CHECK ((length(ports) <= 1024)),
+    CONSTRAINT expectation_reason_check CHECK ((length(reason) <= 1023))
+);
+
+ALTER TABLE ONLY muster.expectation FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.expectation OWNER TO muster_owner;
 
 -- Name: export_link; Type: TABLE
 
@@ -1154,6 +1239,26 @@ CREATE TABLE muster.node_scheduler (
 ALTER TABLE ONLY muster.node_scheduler FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.node_scheduler OWNER TO muster_owner;
+
+-- Name: node_settings; Type: TABLE
+
+CREATE TABLE muster.node_settings (
+    org_id uuid NOT NULL,
+    node_id uuid NOT NULL,
+    wanted text DEFAULT ''::text NOT NULL,
+    document text DEFAULT ''::text NOT NULL,
+    running text DEFAULT ''::text NOT NULL,
+    running_at timestamp with time zone DEFAULT now() NOT NULL,
+    refused text DEFAULT ''::text NOT NULL,
+    CONSTRAINT node_settings_document_check CHECK ((length(document) <= 1048576)),
+    CONSTRAINT node_settings_refused_check CHECK ((length(refused) <= 64)),
+    CONSTRAINT node_settings_running_check CHECK ((length(running) <= 64)),
+    CONSTRAINT node_settings_wanted_check CHECK ((length(wanted) <= 64))
+);
+
+ALTER TABLE ONLY muster.node_settings FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.node_settings OWNER TO muster_owner;
 
 -- Name: node_stream; Type: TABLE
 
@@ -1682,6 +1787,21 @@ ALTER TABLE ONLY muster.command
 ALTER TABLE ONLY muster.command
     ADD CONSTRAINT command_pkey PRIMARY KEY (org_id, id);
 
+-- Name: custom_check custom_check_org_id_name_key; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.custom_check
+    ADD CONSTRAINT custom_check_org_id_name_key UNIQUE (org_id, name);
+
+-- Name: custom_check custom_check_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.custom_check
+    ADD CONSTRAINT custom_check_pkey PRIMARY KEY (org_id, id);
+
+-- Name: custom_check_version custom_check_version_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.custom_check_version
+    ADD CONSTRAINT custom_check_version_pkey PRIMARY KEY (org_id, check_id, version);
+
 -- Name: device_code device_code_pkey; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.device_code
@@ -1706,6 +1826,11 @@ ALTER TABLE ONLY muster.device
 
 ALTER TABLE ONLY muster.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (org_id, at, seq);
+
+-- Name: expectation expectation_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.expectation
+    ADD CONSTRAINT expectation_pkey PRIMARY KEY (org_id, id);
 
 -- Name: export_link export_link_pkey; Type: CONSTRAINT
 
@@ -1796,6 +1921,11 @@ ALTER TABLE ONLY muster.node
 
 ALTER TABLE ONLY muster.node_scheduler
     ADD CONSTRAINT node_scheduler_pkey PRIMARY KEY (org_id, node_id);
+
+-- Name: node_settings node_settings_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.node_settings
+    ADD CONSTRAINT node_settings_pkey PRIMARY KEY (org_id, node_id);
 
 -- Name: node_stream node_stream_pkey; Type: CONSTRAINT
 
@@ -1981,6 +2111,10 @@ CREATE INDEX event_severity ON ONLY muster.event USING btree (org_id, severity, 
 
 CREATE INDEX event_type ON ONLY muster.event USING btree (org_id, type, at DESC, seq DESC);
 
+-- Name: expectation_place; Type: INDEX
+
+CREATE UNIQUE INDEX expectation_place ON muster.expectation USING btree (org_id, gpu_type, COALESCE(cluster_id, '00000000-0000-0000-0000-000000000000'::uuid), COALESCE(node_id, '00000000-0000-0000-0000-000000000000'::uuid));
+
 -- Name: group_grant_once; Type: INDEX
 
 CREATE UNIQUE INDEX group_grant_once ON muster.group_grant USING btree (org_id, issuer_id, group_name, role, COALESCE(project_id, cluster_id, '00000000-0000-0000-0000-000000000000'::uuid));
@@ -2084,6 +2218,10 @@ CREATE INDEX node_scheduler_cluster ON muster.node_scheduler USING btree (org_id
 -- Name: node_serial; Type: INDEX
 
 CREATE INDEX node_serial ON muster.node USING btree (org_id, host_serial) WHERE (host_serial <> ''::text);
+
+-- Name: node_settings_due; Type: INDEX
+
+CREATE INDEX node_settings_due ON muster.node_settings USING btree (org_id, node_id) WHERE ((wanted <> running) AND (wanted <> refused));
 
 -- Name: node_slot; Type: INDEX
 
@@ -2264,6 +2402,21 @@ ALTER TABLE ONLY muster.command_key
 ALTER TABLE ONLY muster.command
     ADD CONSTRAINT command_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
 
+-- Name: custom_check custom_check_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.custom_check
+    ADD CONSTRAINT custom_check_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id) ON DELETE CASCADE;
+
+-- Name: custom_check custom_check_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.custom_check
+    ADD CONSTRAINT custom_check_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
+-- Name: custom_check_version custom_check_version_org_id_check_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.custom_check_version
+    ADD CONSTRAINT custom_check_version_org_id_check_id_fkey FOREIGN KEY (org_id, check_id) REFERENCES muster.custom_check(org_id, id) ON DELETE CASCADE;
+
 -- Name: device_code device_code_person_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.device_code
@@ -2278,6 +2431,21 @@ ALTER TABLE ONLY muster.device_code
 
 ALTER TABLE ONLY muster.device
     ADD CONSTRAINT device_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
+
+-- Name: expectation expectation_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.expectation
+    ADD CONSTRAINT expectation_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id) ON DELETE CASCADE;
+
+-- Name: expectation expectation_org_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.expectation
+    ADD CONSTRAINT expectation_org_id_fkey FOREIGN KEY (org_id) REFERENCES muster.org(id) ON DELETE CASCADE;
+
+-- Name: expectation expectation_org_id_node_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.expectation
+    ADD CONSTRAINT expectation_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id) ON DELETE CASCADE;
 
 -- Name: export_link export_link_org_id_fkey; Type: FK CONSTRAINT
 
@@ -2383,6 +2551,11 @@ ALTER TABLE ONLY muster.node
 
 ALTER TABLE ONLY muster.node_scheduler
     ADD CONSTRAINT node_scheduler_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
+
+-- Name: node_settings node_settings_org_id_node_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.node_settings
+    ADD CONSTRAINT node_settings_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id) ON DELETE CASCADE;
 
 -- Name: node_stream node_stream_org_id_node_id_fkey; Type: FK CONSTRAINT
 
@@ -2561,6 +2734,14 @@ ALTER TABLE muster.command_key ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.command_key_due ENABLE ROW LEVEL SECURITY;
 
+-- Name: custom_check; Type: ROW SECURITY
+
+ALTER TABLE muster.custom_check ENABLE ROW LEVEL SECURITY;
+
+-- Name: custom_check_version; Type: ROW SECURITY
+
+ALTER TABLE muster.custom_check_version ENABLE ROW LEVEL SECURITY;
+
 -- Name: device; Type: ROW SECURITY
 
 ALTER TABLE muster.device ENABLE ROW LEVEL SECURITY;
@@ -2613,6 +2794,10 @@ CREATE POLICY due ON muster.webhook FOR SELECT TO muster_loop USING (true);
 
 ALTER TABLE muster.event ENABLE ROW LEVEL SECURITY;
 
+-- Name: expectation; Type: ROW SECURITY
+
+ALTER TABLE muster.expectation ENABLE ROW LEVEL SECURITY;
+
 -- Name: export_link; Type: ROW SECURITY
 
 ALTER TABLE muster.export_link ENABLE ROW LEVEL SECURITY;
@@ -2632,6 +2817,10 @@ ALTER TABLE muster.incident ENABLE ROW LEVEL SECURITY;
 -- Name: check_override ingest; Type: POLICY
 
 CREATE POLICY ingest ON muster.check_override FOR SELECT TO muster_ingest USING (true);
+
+-- Name: custom_check ingest; Type: POLICY
+
+CREATE POLICY ingest ON muster.custom_check FOR SELECT TO muster_ingest USING (true);
 
 -- Name: event ingest; Type: POLICY
 
@@ -2700,6 +2889,10 @@ ALTER TABLE muster.node_latest ENABLE ROW LEVEL SECURITY;
 -- Name: node_scheduler; Type: ROW SECURITY
 
 ALTER TABLE muster.node_scheduler ENABLE ROW LEVEL SECURITY;
+
+-- Name: node_settings; Type: ROW SECURITY
+
+ALTER TABLE muster.node_settings ENABLE ROW LEVEL SECURITY;
 
 -- Name: node_stream; Type: ROW SECURITY
 
@@ -2773,6 +2966,14 @@ CREATE POLICY owner_all ON muster.command_key TO muster_owner USING (true) WITH 
 
 CREATE POLICY owner_all ON muster.command_key_due TO muster_owner USING (true) WITH CHECK (true);
 
+-- Name: custom_check owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.custom_check TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: custom_check_version owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.custom_check_version TO muster_owner USING (true) WITH CHECK (true);
+
 -- Name: device owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.device TO muster_owner USING (true) WITH CHECK (true);
@@ -2780,6 +2981,10 @@ CREATE POLICY owner_all ON muster.device TO muster_owner USING (true) WITH CHECK
 -- Name: event owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.event TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: expectation owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.expectation TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: export_link owner_all; Type: POLICY
 
@@ -2840,6 +3045,10 @@ CREATE POLICY owner_all ON muster.node_latest TO muster_owner USING (true) WITH 
 -- Name: node_scheduler owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.node_scheduler TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: node_settings owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.node_settings TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: node_stream owner_all; Type: POLICY
 
@@ -2977,6 +3186,14 @@ CASE
     ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
 END);
 
+-- Name: custom_check scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.custom_check AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE ((cluster_id IS NULL) OR (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[])))
+END);
+
 -- Name: device scoped; Type: POLICY
 
 CREATE POLICY scoped ON muster.device AS RESTRICTIVE FOR SELECT TO muster_app USING (
@@ -2993,6 +3210,14 @@ CREATE POLICY scoped ON muster.event AS RESTRICTIVE FOR SELECT TO muster_app USI
 CASE
     WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
     ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
+-- Name: expectation scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.expectation AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (((cluster_id IS NULL) AND (node_id IS NULL)) OR (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[])))
 END);
 
 -- Name: incident scoped; Type: POLICY
@@ -3147,6 +3372,14 @@ CREATE POLICY tenant ON muster.command_key TO muster_app, muster_loop USING ((or
 
 CREATE POLICY tenant ON muster.command_key_due TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
+-- Name: custom_check tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.custom_check TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: custom_check_version tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.custom_check_version TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
 -- Name: device tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.device TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
@@ -3154,6 +3387,10 @@ CREATE POLICY tenant ON muster.device TO muster_app, muster_loop USING ((org_id 
 -- Name: event tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.event TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: expectation tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.expectation TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: export_link tenant; Type: POLICY
 
@@ -3214,6 +3451,10 @@ CREATE POLICY tenant ON muster.node_latest TO muster_app, muster_loop USING ((or
 -- Name: node_scheduler tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.node_scheduler TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: node_settings tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.node_settings TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: node_stream tenant; Type: POLICY
 
@@ -3282,6 +3523,10 @@ CREATE POLICY tenant ON muster.webhook TO muster_app, muster_loop USING ((org_id
 -- Name: webhook_delivery tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.webhook_delivery TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: node_settings waiting; Type: POLICY
+
+CREATE POLICY waiting ON muster.node_settings FOR SELECT TO muster_loop USING (true);
 
 -- Name: webhook; Type: ROW SECURITY
 
@@ -3410,7 +3655,7 @@ GRANT SELECT ON TABLE muster.audit_head TO muster_loop;
 -- Name: TABLE check_override; Type: ACL
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.check_override TO muster_app;
-GRANT SELECT ON TABLE muster.check_override TO muster_loop;
+GRANT SELECT,UPDATE ON TABLE muster.check_override TO muster_loop;
 GRANT SELECT ON TABLE muster.check_override TO muster_ingest;
 
 -- Name: TABLE cluster; Type: ACL
@@ -3453,6 +3698,48 @@ GRANT SELECT,INSERT,UPDATE ON TABLE muster.command_key TO muster_loop;
 GRANT SELECT,INSERT,DELETE ON TABLE muster.command_key_due TO muster_app;
 GRANT SELECT,INSERT,DELETE ON TABLE muster.command_key_due TO muster_loop;
 
+-- Name: TABLE custom_check; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.custom_check TO muster_app;
+GRANT SELECT,UPDATE ON TABLE muster.custom_check TO muster_loop;
+
+-- Name: COLUMN custom_check.org_id; Type: ACL
+
+GRANT SELECT(org_id) ON TABLE muster.custom_check TO muster_ingest;
+
+-- Name: COLUMN custom_check.name; Type: ACL
+
+GRANT SELECT(name) ON TABLE muster.custom_check TO muster_ingest;
+
+-- Name: COLUMN custom_check.cluster_id; Type: ACL
+
+GRANT SELECT(cluster_id) ON TABLE muster.custom_check TO muster_ingest;
+
+-- Name: COLUMN custom_check.gpu_type; Type: ACL
+
+GRANT SELECT(gpu_type) ON TABLE muster.custom_check TO muster_ingest;
+
+-- Name: COLUMN custom_check.severity; Type: ACL
+
+GRANT SELECT(severity) ON TABLE muster.custom_check TO muster_ingest;
+
+-- Name: COLUMN custom_check.action; Type: ACL
+
+GRANT SELECT(action) ON TABLE muster.custom_check TO muster_ingest;
+
+-- Name: COLUMN custom_check.mode; Type: ACL
+
+GRANT SELECT(mode) ON TABLE muster.custom_check TO muster_ingest;
+
+-- Name: COLUMN custom_check.shadow_until; Type: ACL
+
+GRANT SELECT(shadow_until) ON TABLE muster.custom_check TO muster_ingest;
+
+-- Name: TABLE custom_check_version; Type: ACL
+
+GRANT SELECT,INSERT ON TABLE muster.custom_check_version TO muster_app;
+GRANT SELECT ON TABLE muster.custom_check_version TO muster_loop;
+
 -- Name: TABLE device; Type: ACL
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.device TO muster_app;
@@ -3468,6 +3755,11 @@ GRANT SELECT,DELETE ON TABLE muster.device_code TO muster_loop;
 GRANT SELECT,INSERT ON TABLE muster.event TO muster_app;
 GRANT SELECT,INSERT ON TABLE muster.event TO muster_loop;
 GRANT INSERT ON TABLE muster.event TO muster_ingest;
+
+-- Name: TABLE expectation; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.expectation TO muster_app;
+GRANT SELECT ON TABLE muster.expectation TO muster_loop;
 
 -- Name: TABLE export_link; Type: ACL
 
@@ -3614,6 +3906,11 @@ GRANT SELECT(strikes) ON TABLE muster.node_latest TO muster_ingest;
 
 GRANT SELECT ON TABLE muster.node_scheduler TO muster_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.node_scheduler TO muster_loop;
+
+-- Name: TABLE node_settings; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.node_settings TO muster_app;
+GRANT SELECT,UPDATE ON TABLE muster.node_settings TO muster_loop;
 
 -- Name: TABLE node_stream; Type: ACL
 

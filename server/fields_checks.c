@@ -24,6 +24,9 @@ static const char *const actions[] = {"none",        "reset_gpu", "reboot", "pow
         NULL, FIELD_STR, 0, 0, 0, 0, 0, NULL \
     }
 
+/* A month of trial at most. */
+#define SHADOW_MAX 2592000
+
 /* clang-format off */
 #define PLACE                                                                                      \
     ROW(FIELD_STR, check_override_in, check_id, REQUIRED, 1, 63, NULL),                            \
@@ -32,11 +35,14 @@ static const char *const actions[] = {"none",        "reset_gpu", "reboot", "pow
     ROW(FIELD_ENUM, check_override_in, mode, FIELD_NULLABLE, 0, 0, modes),                         \
     ROW(FIELD_ENUM, check_override_in, severity, FIELD_NULLABLE, 0, 0, severities),                \
     ROW(FIELD_ENUM, check_override_in, action, FIELD_NULLABLE, 0, 0, actions),                     \
-    ROW(FIELD_I64, check_override_in, threshold, 0, 1, 1000000, NULL)
+    ROW(FIELD_I64, check_override_in, threshold, 0, 1, 1000000, NULL),                             \
+    ROW(FIELD_I64, check_override_in, looks, 0, 1, 200, NULL),                                     \
+    ROW(FIELD_I64, check_override_in, clear_looks, 0, 1, 200, NULL)
 
 const struct field check_override_body[] = {
     PLACE,
     ROW(FIELD_STR, check_override_in, reason, 0, 0, 1023, NULL),
+    ROW(FIELD_I64, check_override_in, shadow_seconds, 0, 0, SHADOW_MAX, NULL),
     END,
 };
 
@@ -50,7 +56,10 @@ const struct field check_override_update_body[] = {
     NULLABLE_ROW(FIELD_ENUM, check_override_update_in, severity, 0, 0, severities),
     NULLABLE_ROW(FIELD_ENUM, check_override_update_in, action, 0, 0, actions),
     NULLABLE_ROW(FIELD_I64, check_override_update_in, threshold, 1, 1000000, NULL),
+    NULLABLE_ROW(FIELD_I64, check_override_update_in, looks, 1, 200, NULL),
+    NULLABLE_ROW(FIELD_I64, check_override_update_in, clear_looks, 1, 200, NULL),
     ROW(FIELD_STR, check_override_update_in, reason, 0, 0, 1023, NULL),
+    ROW(FIELD_I64, check_override_update_in, shadow_seconds, 0, 0, SHADOW_MAX, NULL),
     END,
 };
 

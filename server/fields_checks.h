@@ -15,6 +15,9 @@ struct check_override_in {
     struct str action;
     struct str reason;
     int64_t threshold;
+    int64_t looks;
+    int64_t clear_looks;
+    int64_t shadow_seconds;
     bool has_check_id;
     bool has_cluster_id;
     bool has_gpu_type;
@@ -23,6 +26,9 @@ struct check_override_in {
     bool has_action;
     bool has_reason;
     bool has_threshold;
+    bool has_looks;
+    bool has_clear_looks;
+    bool has_shadow_seconds;
 };
 extern const struct field check_override_body[];
 extern const struct field check_override_try_body[];
@@ -33,15 +39,23 @@ struct check_override_update_in {
     struct str action;
     struct str reason;
     int64_t threshold;
+    int64_t looks;
+    int64_t clear_looks;
+    int64_t shadow_seconds;
     bool has_mode;
     bool has_severity;
     bool has_action;
     bool has_reason;
     bool has_threshold;
+    bool has_looks;
+    bool has_clear_looks;
+    bool has_shadow_seconds;
     bool null_mode;
     bool null_severity;
     bool null_action;
     bool null_threshold;
+    bool null_looks;
+    bool null_clear_looks;
 };
 extern const struct field check_override_update_body[];
 

@@ -13,7 +13,7 @@
     X(ROLE_VIEWER, "viewer", "Sees everything but settings and the audit log; changes nothing.") \
     X(ROLE_OPERATOR, "operator", "Works on nodes: cordons them, reports faults, asks for repairs; starts none.") \
     X(ROLE_APPROVER, "approver", "Decides on repairs, and may stop them all.") \
-    X(ROLE_SCRIPT_AUTHOR, "script_author", "Sees what a viewer sees.") \
+    X(ROLE_SCRIPT_AUTHOR, "script_author", "Writes checks that run on nodes.") \
     X(ROLE_ADMIN, "admin", "Does all of that, and decides who may do what: members, tokens, providers, settings.") \
     X(ROLE_AUDITOR, "auditor", "Sees what a viewer sees, the audit log and the identity providers; changes nothing.")
 /* clang-format on */

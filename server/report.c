@@ -6,6 +6,7 @@
 #include "server/report_parts.h"
 
 #define NONCE_MAX 64
+#define VERSION_MAX 64
 /* Below this a difference of clocks is the way through the network. */
 #define SKEW_MIN_US (INT64_C(5) * 1000000)
 /* Spools hold a day; what claims to be older is a clock that was never set. */
@@ -293,6 +294,31 @@ static bool read_command_key(struct report_reader *reader, enum json_type type)
     return skip_value(reader, type);
 }
 
+/* A version as agents keep it: lower hexadecimal digits. */
+static bool read_version(struct report_reader *reader, enum json_type type, struct str *ret_version)
+{
+    struct str text;
+    bool good = report_text(reader, type, VERSION_MAX + 1, &text) && text.len <= VERSION_MAX;
+    for (size_t i = 0; good && i < text.len; i++) {
+        char c = text.ptr[i];
+        good = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+    }
+    if (good) {
+        *ret_version = text.len > 0 ? text : STR("");
+    }
+    return skip_value(reader, type);
+}
+
+static bool read_settings(struct report_reader *reader, enum json_type type)
+{
+    return read_version(reader, type, &reader->report->settings);
+}
+
+static bool read_settings_refused(struct report_reader *reader, enum json_type type)
+{
+    return read_version(reader, type, &reader->report->settings_refused);
+}
+
 static const struct {
     const char *name;
     bool (*read)(struct report_reader *reader, enum json_type type);
@@ -303,6 +329,8 @@ static const struct {
     {"nonce", read_nonce},
     {"ready", read_ready},
     {"command_key", read_command_key},
+    {"settings", read_settings},
+    {"settings_refused", read_settings_refused},
     {"metrics", read_metrics},
     {"gpus", read_gpus},
     {"streams", report_read_streams},

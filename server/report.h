@@ -117,7 +117,9 @@ struct report {
     int64_t seq;      /* >= 1 */
     struct str nonce; /* base64url, <= 64 characters; empty when there is no usable one */
     bool ready;
-    int64_t command_key; /* number of the newest that it trusts; 0 = not said */
+    int64_t command_key;         /* number of the newest that it trusts; 0 = not said */
+    struct str settings;         /* version that it runs, empty = none; ptr NULL = it takes none */
+    struct str settings_refused; /* version that it could not use; empty = none */
     int32_t metrics[READING_COUNT];
     /* An element of a text[]: "{97,98,NULL}" with its quotes, or NULL; empty = absent. */
     struct str gpus[GPU_COUNT];

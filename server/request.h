@@ -33,6 +33,7 @@
     X(PERM_ISSUER_READ, "issuer.read", "See identity providers and test tokens.") \
     X(PERM_ISSUER_WRITE, "issuer.write", "Set up, change and remove identity providers.") \
     X(PERM_WEBHOOK_WRITE, "webhook.write", "Set up, try and remove webhooks.") \
+    X(PERM_SCRIPT_WRITE, "script.write", "Write checks that run on nodes.") \
     X(PERM_PLATFORM, "platform", "Make, list, suspend and resume organizations, and stop all repairs everywhere.") \
     X(PERM_AGENT, "agent", "Report for one node and carry out its orders.")
 /* clang-format on */

@@ -2,6 +2,7 @@
  */
 #include "server/fields.h"
 #include "server/fields_checks.h"
+#include "server/fields_custom.h"
 #include "server/fields_identity.h"
 #include "server/fields_policy.h"
 #include "server/fields_repair.h"
@@ -10,6 +11,7 @@
 #include "server/handlers/audit.h"
 #include "server/handlers/check_overrides.h"
 #include "server/handlers/checks.h"
+#include "server/handlers/custom_checks.h"
 #include "server/handlers/device.h"
 #include "server/handlers/events.h"
 #include "server/handlers/history.h"
@@ -186,7 +188,7 @@ const struct route routes[] = {
     {.method = "POST", .path = "/api/v1/nodes/{node}/incidents", .operation = "incident_create", .perm = PERM_INCIDENT_WRITE, .success = 201, .sql = SQL_INCIDENT_CREATE,
      .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(incident_create_body, incident_create_in), .flags = ROUTE_VERB},
     {.method = "GET", .path = "/api/v1/checks", .operation = "check_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
-     .handler = check_list, .flags = ROUTE_COMPRESS},
+     QUERY(check_place_query, check_place_query), .handler = check_list, .flags = ROUTE_COMPRESS},
     {.method = "GET", .path = "/api/v1/check-overrides", .operation = "check_override_list", .perm = PERM_CLUSTER_READ, .success = 200,
      .sql = SQL_CHECK_OVERRIDE_LIST, .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
     {.method = "POST", .path = "/api/v1/check-overrides", .operation = "check_override_create", .perm = PERM_CLUSTER_WRITE, .success = 201, .sql = -1,
@@ -201,6 +203,37 @@ const struct route routes[] = {
      .handler = check_override_update, .flags = ROUTE_IF_MATCH | ROUTE_VERB | ROUTE_ORG},
     {.method = "DELETE", .path = "/api/v1/check-overrides/{override}", .operation = "check_override_delete", .perm = PERM_CLUSTER_WRITE, .success = 204,
      .sql = SQL_CHECK_OVERRIDE_DELETE, .args = ARG_ACTOR, .flags = ROUTE_VERB | ROUTE_ORG},
+
+    {.method = "GET", .path = "/api/v1/custom-checks", .operation = "custom_check_list", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_CUSTOM_CHECK_LIST, .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/custom-checks", .operation = "custom_check_create", .perm = PERM_SCRIPT_WRITE, .success = 201, .sql = -1,
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(custom_check_body, custom_check_in), .handler = custom_check_create,
+     .flags = ROUTE_VERB | ROUTE_ORG},
+    {.method = "POST", .path = "/api/v1/custom-checks/dry-run", .operation = "custom_check_try", .perm = PERM_CLUSTER_READ, .success = 200, .sql = -1,
+     BODY(custom_check_try_body, custom_check_in), .handler = custom_check_try},
+    {.method = "GET", .path = "/api/v1/custom-checks/{check}", .operation = "custom_check_get", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_CUSTOM_CHECK_GET},
+    {.method = "PATCH", .path = "/api/v1/custom-checks/{check}", .operation = "custom_check_update", .perm = PERM_SCRIPT_WRITE, .success = 200,
+     .sql = -1, .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY, BODY(custom_check_update_body, custom_check_in), .handler = custom_check_update,
+     .flags = ROUTE_IF_MATCH | ROUTE_VERB | ROUTE_ORG},
+    {.method = "DELETE", .path = "/api/v1/custom-checks/{check}", .operation = "custom_check_delete", .perm = PERM_SCRIPT_WRITE, .success = 204,
+     .sql = SQL_CUSTOM_CHECK_DELETE, .args = ARG_ACTOR, .flags = ROUTE_VERB | ROUTE_ORG},
+    {.method = "GET", .path = "/api/v1/custom-checks/{check}/versions", .operation = "custom_check_history", .perm = PERM_CLUSTER_READ,
+     .success = 200, .sql = SQL_CUSTOM_CHECK_HISTORY, .flags = ROUTE_COMPRESS},
+    {.method = "GET", .path = "/api/v1/expectations", .operation = "expectation_list", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_EXPECTATION_LIST, .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/expectations", .operation = "expectation_create", .perm = PERM_CLUSTER_WRITE, .success = 201,
+     .sql = SQL_EXPECTATION_CREATE, .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(expectation_body, expectation_in),
+     .flags = ROUTE_VERB | ROUTE_ORG},
+    {.method = "GET", .path = "/api/v1/expectations/{expectation}", .operation = "expectation_get", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_EXPECTATION_GET},
+    {.method = "PATCH", .path = "/api/v1/expectations/{expectation}", .operation = "expectation_update", .perm = PERM_CLUSTER_WRITE, .success = 200,
+     .sql = SQL_EXPECTATION_UPDATE, .args = ARG_IF_MATCH | ARG_ACTOR | ARG_BODY | ARG_BODY_PRESENT, BODY(expectation_update_body, expectation_in),
+     .flags = ROUTE_IF_MATCH | ROUTE_VERB | ROUTE_ORG},
+    {.method = "DELETE", .path = "/api/v1/expectations/{expectation}", .operation = "expectation_delete", .perm = PERM_CLUSTER_WRITE, .success = 204,
+     .sql = SQL_EXPECTATION_DELETE, .args = ARG_ACTOR, .flags = ROUTE_VERB | ROUTE_ORG},
+    {.method = "GET", .path = "/api/v1/nodes/{node}/settings", .operation = "node_settings", .perm = PERM_CLUSTER_READ, .success = 200,
+     .sql = SQL_NODE_SETTINGS_GET, .flags = ROUTE_WEAK | ROUTE_COMPRESS},
 
     /* members */
     {.method = "GET", .path = "/api/v1/roles", .operation = "role_list", .perm = PERM_SESSION, .success = 200, .sql = -1, .handler = role_list,

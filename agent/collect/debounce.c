@@ -153,7 +153,7 @@ static bool may_tell(const struct debounce_round *round, const struct seen *seen
 {
     const struct finding *finding = &seen->finding;
 
-    return seen->bad >= seen->row->raise_rounds &&
+    return seen->bad >= settings_raise(round->settings, seen->row) &&
            !grace_holds(round->grace, seen->row->grace, round->now_us) &&
            faults_gravest(round->faults, finding->check, finding->device) < (int)finding->severity;
 }
@@ -174,7 +174,7 @@ static bool settle(const struct debounce *debounce, const struct debounce_round 
     }
     seen->bad = 0;
     seen->good++;
-    if (seen->told && seen->good < seen->row->clear_rounds) {
+    if (seen->told && seen->good < settings_clear(round->settings, seen->row)) {
         return false;
     }
     if (seen->told) {

@@ -8,6 +8,7 @@
 
 #include "agent/collect/grace.h"
 #include "agent/faults.h"
+#include "agent/settings.h"
 
 /* More than this at once from one source is not told one by one. */
 #define DEBOUNCE_MAX 128
@@ -27,8 +28,9 @@ struct debounce_round {
     size_t count;
     struct faults *faults;
     const struct grace *grace;
-    bool silence; /* the source did not answer: nothing but that is judged */
-    bool nvml_ok; /* NVML answers: rows instead of it rest */
+    bool silence;                    /* the source did not answer: nothing but that is judged */
+    const struct settings *settings; /* looks in a row that the server wants; NULL = as delivered */
+    bool nvml_ok;                    /* NVML answers: rows instead of it rest */
     int64_t now_us;
 };
 

@@ -49,9 +49,34 @@ static unsigned count_on_bus(const struct look *look)
     return count;
 }
 
+/* What agent.conf says of this very node holds before what the server says of its kind. */
+static int64_t expected_gpus(const struct look *look)
+{
+    int64_t own = look->facts->options->expected_gpus;
+
+    return own >= 0 || look->facts->settings == NULL ? own : look->facts->settings->expected_gpus;
+}
+
+static int64_t expected_gbps(const struct look *look)
+{
+    int64_t own = look->facts->options->expected_port_gbps;
+
+    return own > 0 || look->facts->settings == NULL ? own
+                                                    : look->facts->settings->expected_port_gbps;
+}
+
+static struct str expected_ports(const struct look *look)
+{
+    struct str own = str_of(look->facts->options->expected_ports);
+
+    return own.len > 0 || look->facts->settings == NULL
+               ? own
+               : str_of(look->facts->settings->expected_ports);
+}
+
 static void judge_gpus(struct look *look)
 {
-    int64_t wanted = look->facts->options->expected_gpus;
+    int64_t wanted = expected_gpus(look);
     /* One that was lost on the way is told by name, and still counts here. */
     int64_t found = look->facts->nvml_ok ? (int64_t)look->facts->readings->gpu_count
                                          : (int64_t)count_on_bus(look);
@@ -102,7 +127,7 @@ static void judge_infiniband(struct look *look, const char *port, const char *fo
     add_line(look, folder, "phys_state", &lines);
     add_line(look, folder, "rate", &lines);
     look->context.expected_port = 1;
-    look->context.expected_rate_gbps = look->facts->options->expected_port_gbps;
+    look->context.expected_rate_gbps = expected_gbps(look);
     classify_ib(classify, buf_str(&lines));
     for (size_t i = first; i < classify->count; i++) {
         struct finding *finding = &classify->findings[i];
@@ -166,12 +191,11 @@ static void judge_port(struct look *look, struct str name)
 
 static void look_at_expected(struct look *look)
 {
-    const struct options *options = look->facts->options;
-    struct str rest = str_of(options->expected_ports);
+    struct str rest = expected_ports(look);
     struct str part;
 
-    if (options->expected_gpus < 0 && rest.len == 0) {
-        look_absent(look, "expected_gpus and expected_ports are not set");
+    if (expected_gpus(look) < 0 && rest.len == 0) {
+        look_absent(look, "neither agent.conf nor the server says what is expected");
         return;
     }
     judge_gpus(look);

@@ -372,6 +372,7 @@ void source_news(struct source *source, enum probe_news news, struct faults *fau
                                    .faults = faults,
                                    .grace = grace,
                                    .nvml_ok = source->facts.nvml_ok,
+                                   .settings = source->facts.settings,
                                    .now_us = now_us};
 
     switch (news) {

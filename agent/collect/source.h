@@ -17,6 +17,7 @@
 #include "agent/collect/probe.h"
 #include "agent/collect/readings.h"
 #include "agent/options.h"
+#include "agent/settings.h"
 
 #define LOOK_FINDINGS_MAX 64
 /* What a look may leave for the next. */
@@ -25,6 +26,7 @@
 /* What a look may ask about the rest of the agent; a copy from the moment of the question. */
 struct source_facts {
     const struct options *options;
+    const struct settings *settings; /* NULL = as delivered */
     const struct readings *readings;
     bool kmsg_ok;    /* kernel lines are read: what they tell needs no second voice */
     bool gpus_asked; /* the first question to the GPU driver is over */

@@ -62,6 +62,7 @@ const struct check_row check_rows[] = {
     {"service", "Node services", STATE},
     {"slurm_node_state", "Slurm's state of the node", STATE},
     {"agent.dropped", "Events dropped by the agent", "after an hour of quiet"},
+    {"agent.settings", "Settings that the agent cannot use", "after an hour of quiet"},
     {"agent.kmsg_lost", "Kernel lines lost", "after an hour of quiet"},
     {"agent.kmsg_overflow", "Kernel lines beyond the agent's budget", "after an hour of quiet"},
 };

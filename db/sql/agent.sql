@@ -164,9 +164,17 @@ SELECT CASE WHEN EXISTS (SELECT FROM cur) THEN 200 ELSE 404 END AS status, (SELE
 -- What a node's report takes along. A command stays `sent` and goes out with each report until there is a result: the answer may get lost,
 -- and the agent acts once on an id however often it comes. It does not go out, nor once more, while something runs on the node. A demo org's commands are for simulated nodes only. $3 the number of the
 -- newest command key that the agent trusts, NULL = it does not say. One row at least: the chain from that key on, where it is not the
--- newest, and then a command a row. `knows` = it has just said that it trusts the newest.
+-- newest, and then a command a row. `knows` = it has just said that it trusts the newest. $4 the version of the settings that it runs, NULL
+-- = it takes none; $5 a version that it could not use. `settings` = the document that it should run instead.
 -- name: agent_commands
-WITH nd AS MATERIALIZED (
+WITH runs AS (
+  INSERT INTO node_settings AS s (org_id, node_id, running, refused) SELECT $1, $2::uuid, $4, coalesce($5, '') WHERE $4::text IS NOT NULL
+  ON CONFLICT (org_id, node_id) DO UPDATE SET running = excluded.running, refused = excluded.refused, running_at = now()
+   WHERE s.running <> excluded.running OR s.refused <> excluded.refused
+), wants AS MATERIALIZED (
+  SELECT s.document FROM node_settings s
+   WHERE s.org_id = $1 AND s.node_id = $2::uuid AND s.wanted <> '' AND s.wanted <> $4::text AND s.wanted <> coalesce($5::text, '')
+), nd AS MATERIALIZED (
   SELECT n.id, n.cluster_id, n.command_key_n AS was, least(coalesce($3::integer, n.command_key_n), c.command_key_n) AS key_n,
          c.command_key_n AS newest, c.command_public_key
     FROM node n JOIN cluster c ON c.org_id = $1 AND c.id = n.cluster_id WHERE n.org_id = $1 AND n.id = $2::uuid
@@ -191,16 +199,17 @@ SELECT d.id, d.epoch_generation, d.epoch_n, d.action, d.args::text AS args, d.bo
          SELECT string_agg(json_build_object('n', k.n, 'public_key', translate(encode(k.public_key, 'base64'), '+/=' || chr(10), '-_'),
                                              'signature', translate(encode(k.signature, 'base64'), '+/=' || chr(10), '-_'))::text, ',' ORDER BY k.n)
            FROM command_key k WHERE k.org_id = $1 AND k.cluster_id = nd.cluster_id AND k.n > nd.key_n AND k.n <= nd.key_n + 8) END AS chain,
-       EXISTS (SELECT FROM knows) AS knows
+       EXISTS (SELECT FROM knows) AS knows, (SELECT w.document FROM wants w) AS settings
   FROM nd LEFT JOIN due d ON true LEFT JOIN repair r ON r.org_id = $1 AND r.id = d.repair_id
  ORDER BY d.epoch_generation, d.epoch_n;
 
--- The nodes that have commands to fetch or a key to learn, of all orgs: bounds what the table in memory holds.
+-- The nodes that have commands to fetch, a key to learn or other settings to run, of all orgs: bounds what the table in memory holds.
 -- name: agent_commands_waiting
 -- role: loop
 -- scope: global
 SELECT c.node_id FROM command c WHERE c.state IN ('ready', 'sent') AND c.deadline_at > now() AND c.executor = 'agent'
-UNION SELECT d.node_id FROM command_key_due d LIMIT 100000;
+UNION SELECT d.node_id FROM command_key_due d
+UNION SELECT s.node_id FROM node_settings s WHERE s.wanted <> s.running AND s.wanted <> s.refused LIMIT 100000;
 
 -- After a start with another report interval: silence is counted in intervals of the node.
 -- name: agent_interval_set

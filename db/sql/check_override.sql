@@ -1,12 +1,29 @@
 -- How an org wants checks to be: see server/health/catalog.h for what each check has.
 
 -- fragment: override_fields
-o.id, o.check_id, o.cluster_id, o.gpu_type, o.mode, o.severity, o.action, o.threshold, o.reason, o.created_by, o.created_at, o.updated_at, o.version
+o.id, o.check_id, o.cluster_id, o.gpu_type, o.mode, o.severity, o.action, o.threshold, o.looks, o.clear_looks, o.shadow_until, o.reason, o.created_by, o.created_at, o.updated_at, o.version
 
--- All of an org, for the catalog.
+-- All of an org, for the catalog; `holds` = it is the one that holds at a place. $2 cluster $3 GPU type $4 node, which brings both. A row
+-- without a check comes first and says whether the place exists.
 -- name: check_override_all
-SELECT o.check_id, row_to_json(t)::text AS body
-  FROM check_override o CROSS JOIN LATERAL (SELECT {{override_fields}}) t WHERE o.org_id = $1 ORDER BY o.check_id, o.id LIMIT 2000;
+WITH n AS MATERIALIZED (
+  SELECT n.cluster_id, n.gpu_type FROM node n WHERE n.org_id = $1 AND n.id = $4::uuid AND n.removed_at IS NULL
+), place AS MATERIALIZED (
+  SELECT coalesce((SELECT n.cluster_id FROM n), $2::uuid) AS cluster_id, coalesce((SELECT n.gpu_type FROM n), $3, '') AS gpu_type
+)
+SELECT NULL AS check_id, NULL AS body, ($4::uuid IS NULL OR EXISTS (SELECT FROM n))
+       AND ($2::uuid IS NULL OR EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $2::uuid)) AS holds, NULL AS source,
+       NULL AS mode, NULL AS severity, NULL AS action, NULL::integer AS threshold, NULL::integer AS looks, NULL::integer AS clear_looks,
+       NULL::text AS shadow_until, NULL AS id
+UNION ALL
+(SELECT o.check_id, row_to_json(t)::text, o.id = (
+          SELECT b.id FROM check_override b WHERE b.org_id = $1 AND b.check_id = o.check_id AND (b.cluster_id IS NULL OR b.cluster_id = p.cluster_id)
+             AND (b.gpu_type = '' OR b.gpu_type = p.gpu_type) ORDER BY b.cluster_id IS NULL, b.gpu_type = '' LIMIT 1),
+        CASE WHEN o.cluster_id IS NOT NULL AND o.gpu_type <> '' THEN 'cluster and GPU type' WHEN o.cluster_id IS NOT NULL THEN 'cluster'
+             WHEN o.gpu_type <> '' THEN 'GPU type' ELSE 'organization' END,
+        CASE WHEN o.shadow_until > now() THEN 'shadow' ELSE o.mode END, o.severity, o.action, o.threshold, o.looks, o.clear_looks,
+        trim('"' FROM to_json(o.shadow_until)::text), o.id::text
+   FROM place p CROSS JOIN check_override o CROSS JOIN LATERAL (SELECT {{override_fields}}) t WHERE o.org_id = $1 ORDER BY o.check_id, o.id LIMIT 2000);
 
 -- $2 limit $3 cursor
 -- name: check_override_list
@@ -25,35 +42,47 @@ SELECT 200 AS status, h.event_seq + h.rollup_version AS version,
 SELECT CASE WHEN t.id IS NULL THEN 404 ELSE 200 END AS status, t.version, row_to_json(t)::text AS body
   FROM (SELECT 1) one LEFT JOIN (SELECT {{override_fields}} FROM check_override o WHERE o.org_id = $1 AND o.id = $2::uuid) t ON true;
 
--- What a check does not have cannot be set. Of v: check, action, threshold, and whether anything is set. Checks: all, those with an
--- action, those that count events.
+-- What a check does not have cannot be set. Of v: check, action, threshold, looks, and whether anything is set. Checks: all, those with
+-- an action, those that count events, those that look from time to time.
 -- fragment: override_wrong
 CASE WHEN NOT v.check_id = ANY (v.checks) THEN '#/check_id'
      WHEN v.action IS NOT NULL AND NOT v.check_id = ANY (v.acting) THEN '#/action'
      WHEN v.threshold IS NOT NULL AND NOT v.check_id = ANY (v.counting) THEN '#/threshold'
-     WHEN v.mode IS NULL AND v.severity IS NULL AND v.action IS NULL AND v.threshold IS NULL THEN '#/mode' END
+     WHEN (v.looks IS NOT NULL OR v.clear_looks IS NOT NULL) AND NOT v.check_id = ANY (v.looking) THEN '#/looks'
+     WHEN v.mode IS NULL AND v.severity IS NULL AND v.action IS NULL AND v.threshold IS NULL AND v.looks IS NULL AND v.clear_looks IS NULL
+     THEN '#/mode' END
 
 -- fragment: override_wrong_detail
 CASE w.pointer WHEN '#/check_id' THEN 'It names no check that can be set; GET /api/v1/checks lists them.'
                WHEN '#/action' THEN 'This check asks for no action, so there is none to replace.'
                WHEN '#/threshold' THEN 'This check does not count events; it has no threshold.'
-               WHEN '#/mode' THEN 'Set at least one of mode, severity, action and threshold.'
+               WHEN '#/looks' THEN 'This check is not judged by looks in a row.'
+               WHEN '#/reason' THEN 'Without a trial (shadow_seconds 0) say why it should hold at once.'
+               WHEN '#/mode' THEN 'Set at least one of mode, severity, action, threshold, looks and clear_looks.'
                WHEN '#/cluster_id' THEN 'It names no cluster of this organization.' END
 
--- $2 key $3 fingerprint $4 actor $5 context $6 check $7 cluster $8 GPU type $9 mode $10 severity $11 action $12 threshold $13 reason $14 id
--- $15 checks $16 those with an action $17 those that count
+-- A day in shadow where not said otherwise: a changed rule first shows what it does.
+-- fragment: trial_until
+now() + make_interval(secs => coalesce(v.shadow_seconds, 86400))
+
+-- $2 key $3 fingerprint $4 actor $5 context $6 check $7 cluster $8 GPU type $9 mode $10 severity $11 action $12 threshold $13 looks
+-- $14 clear looks $15 reason $16 seconds in shadow $17 id $18 checks $19 those with an action $20 those that count $21 those that look
 -- name: check_override_create
 WITH seen AS (
   SELECT i.status, i.body, i.fingerprint FROM idempotency i WHERE i.org_id = $1 AND i.key = $2
 ), v AS (
   SELECT $6::text AS check_id, $9::text AS mode, $10::text AS severity, $11::text AS action, $12::integer AS threshold,
-         $15::text[] AS checks, $16::text[] AS acting, $17::text[] AS counting
+         $13::integer AS looks, $14::integer AS clear_looks, $16::integer AS shadow_seconds,
+         $18::text[] AS checks, $19::text[] AS acting, $20::text[] AS counting, $21::text[] AS looking
 ), w AS MATERIALIZED (
-  SELECT coalesce({{override_wrong}}, CASE WHEN $7::uuid IS NOT NULL AND NOT EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $7)
+  SELECT coalesce({{override_wrong}}, CASE WHEN v.shadow_seconds = 0 AND coalesce($15, '') = '' THEN '#/reason' END, CASE WHEN $7::uuid IS NOT NULL AND NOT EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $7)
                                            THEN '#/cluster_id' END) AS pointer FROM v
 ), act AS (
-  INSERT INTO check_override AS o (org_id, id, check_id, cluster_id, gpu_type, mode, severity, action, threshold, reason, created_by)
-  SELECT $1, $14::uuid, v.check_id, $7::uuid, coalesce($8, ''), v.mode, v.severity, v.action, v.threshold, coalesce($13, ''), $4
+  INSERT INTO check_override AS o (org_id, id, check_id, cluster_id, gpu_type, mode, severity, action, threshold, looks, clear_looks, shadow_until, reason,
+                                    created_by)
+  SELECT $1, $17::uuid, v.check_id, $7::uuid, coalesce($8, ''), v.mode, v.severity, v.action, v.threshold, v.looks, v.clear_looks,
+         CASE WHEN v.mode IN ('shadow', 'off') OR v.shadow_seconds = 0 OR coalesce(v.severity, v.action, v.threshold::text, v.looks::text) IS NULL THEN NULL
+              ELSE {{trial_until}} END, coalesce($15, ''), $4
     FROM v, w WHERE w.pointer IS NULL AND NOT EXISTS (SELECT FROM seen)
   RETURNING {{override_fields}}
 ), head AS (
@@ -80,8 +109,9 @@ SELECT CASE WHEN s.fingerprint <> $3 THEN 422 WHEN s.status IS NOT NULL THEN s.s
        coalesce(row_to_json(a)::text, s.body) AS body
   FROM w LEFT JOIN seen s ON true LEFT JOIN act a ON true;
 
--- What is absent stays; null takes a part away. $3 If-Match $4 actor $5 context $6 mode $7 severity $8 action $9 threshold $10 reason
--- $11 fields present $12 checks $13 those with an action $14 those that count
+-- What is absent stays; null takes a part away. $3 If-Match $4 actor $5 context $6 mode $7 severity $8 action $9 threshold $10 looks
+-- $11 clear looks $12 reason $13 seconds in shadow $14 fields present $15 checks $16 those with an action $17 those that count
+-- $18 those that look
 -- name: check_override_update
 WITH cur AS MATERIALIZED (
   SELECT {{override_fields}} FROM check_override o WHERE o.org_id = $1 AND o.id = $2::uuid FOR UPDATE
@@ -90,12 +120,18 @@ WITH cur AS MATERIALIZED (
          CASE WHEN 'severity' = ANY (p.list) THEN $7 ELSE c.severity END AS severity,
          CASE WHEN 'action' = ANY (p.list) THEN $8 ELSE c.action END AS action,
          CASE WHEN 'threshold' = ANY (p.list) THEN $9::integer ELSE c.threshold END AS threshold,
-         $12::text[] AS checks, $13::text[] AS acting, $14::text[] AS counting
-    FROM cur c, (SELECT string_to_array($11, ',') AS list) p
+         CASE WHEN 'looks' = ANY (p.list) THEN $10::integer ELSE c.looks END AS looks,
+         CASE WHEN 'clear_looks' = ANY (p.list) THEN $11::integer ELSE c.clear_looks END AS clear_looks, $13::integer AS shadow_seconds,
+         $15::text[] AS checks, $16::text[] AS acting, $17::text[] AS counting, $18::text[] AS looking
+    FROM cur c, (SELECT string_to_array($14, ',') AS list) p
 ), w AS MATERIALIZED (
-  SELECT {{override_wrong}} AS pointer FROM v
+  SELECT coalesce({{override_wrong}}, CASE WHEN v.shadow_seconds = 0 AND coalesce($12, '') = '' THEN '#/reason' END) AS pointer FROM v
 ), upd AS (
-  UPDATE check_override o SET mode = v.mode, severity = v.severity, action = v.action, threshold = v.threshold, reason = coalesce($10, o.reason),
+  UPDATE check_override o SET mode = v.mode, severity = v.severity, action = v.action, threshold = v.threshold, looks = v.looks, clear_looks = v.clear_looks,
+         reason = coalesce($12, o.reason),
+         shadow_until = CASE WHEN v.mode IN ('shadow', 'off') OR v.shadow_seconds = 0 OR coalesce(v.severity, v.action, v.threshold::text, v.looks::text) IS NULL THEN NULL
+                             WHEN (v.severity, v.action, v.threshold, v.looks) IS DISTINCT FROM (cur.severity, cur.action, cur.threshold, cur.looks)
+                               OR v.shadow_seconds IS NOT NULL THEN {{trial_until}} ELSE o.shadow_until END,
          version = o.version + 1, updated_at = now()
     FROM cur, v, w WHERE o.org_id = $1 AND o.id = cur.id AND cur.version = $3::bigint AND w.pointer IS NULL
   RETURNING {{override_fields}}
@@ -137,11 +173,13 @@ WITH cur AS MATERIALIZED (
 SELECT CASE WHEN c.id IS NULL THEN 404 ELSE 204 END AS status FROM (SELECT 1) one LEFT JOIN cur c ON true;
 
 -- What an override would have done to the incidents of the last 30 days; nothing is changed. $2 check $3 cluster $4 GPU type $5 mode
--- $6 severity $7 action $8 threshold $9 checks $10 those with an action $11 those that count
+-- $6 severity $7 action $8 threshold $9 looks $10 clear looks, which only agents can count; $11 checks $12 those with an action $13 those
+-- that count $14 those that look
 -- name: check_override_try
 WITH v AS (
   SELECT $2::text AS check_id, $5::text AS mode, $6::text AS severity, $7::text AS action, $8::integer AS threshold,
-         $9::text[] AS checks, $10::text[] AS acting, $11::text[] AS counting
+         $9::integer AS looks, $10::integer AS clear_looks,
+         $11::text[] AS checks, $12::text[] AS acting, $13::text[] AS counting, $14::text[] AS looking
 ), w AS MATERIALIZED (
   SELECT coalesce({{override_wrong}}, CASE WHEN $3::uuid IS NOT NULL AND NOT EXISTS (SELECT FROM cluster c WHERE c.org_id = $1 AND c.id = $3)
                                            THEN '#/cluster_id' END) AS pointer FROM v

@@ -77,18 +77,25 @@ WITH ev AS MATERIALIZED (
                        ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) w
    WHERE w.ord = w.last_ord
 ), ruled AS MATERIALIZED (
-  -- as the org wants its checks: the nearest override, of a cluster before one of a GPU type before one of all
+  -- as the org wants its checks: the nearest override, of a cluster before one of a GPU type before one of all; in shadow while on trial.
+  -- Checks of its own have severity, action and mode of their own, and those that it does not know are not recorded.
   SELECT f.org_id, f.node_id, f.device, f.check_id, f.code, f.total, f.first_at, f.last_at, f.kind, f.new_id, f.cluster_id, f.boot_id,
          CASE WHEN o.severity = 'info' OR o.severity = 'warning' AND f.severity = 'critical' THEN o.severity ELSE f.severity END AS severity,
          CASE WHEN f.action = 'none' THEN f.action ELSE coalesce(o.action, f.action) END AS action,
-         f.node_fault AND coalesce(o.severity, 'critical') = 'critical' AS node_fault, f.clears, f.quiet_seconds, f.summary, f.ord, f.kernel_seq,
-         f.evidence, coalesce(o.mode, 'live') AS mode, coalesce(o.threshold, 1) AS threshold
-    FROM fact f LEFT JOIN LATERAL (
-      SELECT o.mode, o.severity, o.action, o.threshold FROM check_override o
-       WHERE o.org_id = f.org_id AND o.check_id = f.check_id AND (o.cluster_id IS NULL OR o.cluster_id = f.cluster_id)
-         AND (o.gpu_type = '' OR o.gpu_type = (SELECT n.gpu_type FROM node n WHERE n.org_id = f.org_id AND n.id = f.node_id))
-       ORDER BY o.cluster_id IS NULL, o.gpu_type = '' LIMIT 1) o ON true
-   WHERE f.kind = 1 OR coalesce(o.mode, 'live') <> 'off'
+         f.node_fault AND coalesce(o.severity, 'critical') = 'critical' AND (o.own IS NULL OR o.action <> 'none') AS node_fault, f.clears,
+         f.quiet_seconds, f.summary, f.ord, f.kernel_seq, f.evidence,
+         CASE WHEN o.shadow_until > now() THEN 'shadow' ELSE coalesce(o.mode, CASE WHEN f.own THEN 'off' ELSE 'live' END) END AS mode,
+         coalesce(o.threshold, 1) AS threshold
+    FROM (SELECT f.*, starts_with(f.check_id, 'custom:') AS own FROM fact f) f LEFT JOIN LATERAL (
+      (SELECT o.mode, o.severity, o.action, o.threshold, o.shadow_until, NULL::boolean AS own FROM check_override o
+        WHERE NOT f.own AND o.org_id = f.org_id AND o.check_id = f.check_id AND (o.cluster_id IS NULL OR o.cluster_id = f.cluster_id)
+          AND (o.gpu_type = '' OR o.gpu_type = (SELECT n.gpu_type FROM node n WHERE n.org_id = f.org_id AND n.id = f.node_id))
+        ORDER BY o.cluster_id IS NULL, o.gpu_type = '' LIMIT 1)
+      UNION ALL
+      SELECT c.mode, c.severity, c.action, 1, c.shadow_until, true FROM custom_check c
+       WHERE f.own AND c.org_id = f.org_id AND c.name = substr(f.check_id, 8)
+    ) o ON true
+   WHERE f.kind = 1 OR coalesce(o.mode, CASE WHEN f.own THEN 'off' ELSE 'live' END) <> 'off'
 ), cur AS MATERIALIZED (
   SELECT i.org_id, i.id, f.mode, f.threshold, i.severity AS was, i.mode AS mode_was, f.ord, f.kind, f.total, f.last_at, f.boot_id, f.severity, f.action, f.node_fault, f.clears,
          f.quiet_seconds, f.summary, f.evidence

@@ -276,6 +276,7 @@ SELECT CASE WHEN s.fingerprint <> $3 THEN 422 WHEN s.status IS NOT NULL THEN s.s
 -- fragment: policy_strangers
 stranger AS MATERIALIZED (
   SELECT x.name FROM unnest($10::text[]) AS x(name) WHERE NOT EXISTS (SELECT FROM incident i WHERE i.org_id = $1 AND i.check_id = x.name)
+     AND NOT EXISTS (SELECT FROM custom_check c WHERE c.org_id = $1 AND 'custom:' || c.name = x.name)
 )
 
 -- fragment: policy_words
@@ -291,6 +292,7 @@ WITH cur AS MATERIALIZED (
   SELECT FROM (SELECT 1) one WHERE $8::text IS NULL OR EXISTS (SELECT FROM pg_timezone_names z WHERE z.name = $8::text)
 ), stranger AS MATERIALIZED (
   SELECT x.name FROM unnest($9::text[]) AS x(name) WHERE NOT EXISTS (SELECT FROM incident i WHERE i.org_id = $1 AND i.check_id = x.name)
+     AND NOT EXISTS (SELECT FROM custom_check c WHERE c.org_id = $1 AND 'custom:' || c.name = x.name)
 ), act AS (
   UPDATE policy p SET settings = p.settings || $6::jsonb, updated_by = $4, updated_at = now(), version = p.version + 1
     FROM cur WHERE p.org_id = $1 AND p.id = cur.id AND cur.version = $3::bigint AND NOT EXISTS (SELECT FROM stranger) AND EXISTS (SELECT FROM zone)

@@ -13,6 +13,7 @@ static enum err run(struct request *rq, enum sql_id sql, bool writes)
     db_arg(&args, arrays->settable);
     db_arg(&args, arrays->acting);
     db_arg(&args, arrays->counting);
+    db_arg(&args, arrays->looking);
     return request_query(rq, sql, writes, &args, NULL);
 }
 

@@ -5,7 +5,9 @@
 
 #include "base/buf.h"
 #include "base/encode.h"
+#include "server/bind.h"
 #include "server/config.h"
+#include "server/fields_custom.h"
 #include "server/health/traits.h"
 #include "server/span.h"
 
@@ -39,6 +41,7 @@ static void write_settable(struct enc *enc, const struct catalog_check *check)
         {"severity", settable},
         {"action", settable && strcmp(check->action, "none") != 0},
         {"threshold", catalog_counts(check)},
+        {"looks", settable && catalog_looks_find(check->check_id) != NULL},
     };
     enc_key(enc, "settable");
     enc_arr(enc);
@@ -50,14 +53,117 @@ static void write_settable(struct enc *enc, const struct catalog_check *check)
     enc_arr_end(enc);
 }
 
+/* Columns of check_override_all. */
+enum override_column {
+    OVERRIDE_CHECK,
+    OVERRIDE_BODY,
+    OVERRIDE_HOLDS,
+    OVERRIDE_SOURCE,
+    OVERRIDE_MODE,
+    OVERRIDE_SEVERITY,
+    OVERRIDE_ACTION,
+    OVERRIDE_THRESHOLD,
+    OVERRIDE_LOOKS,
+    OVERRIDE_CLEAR_LOOKS,
+    OVERRIDE_SHADOW_UNTIL,
+    OVERRIDE_ID,
+};
+
+/* The override's word, or what was delivered. */
+static void write_word(struct enc *enc, const char *key, const struct db_rows *rows, int row,
+                       enum override_column column, const char *delivered)
+{
+    enc_key(enc, key);
+    if (row >= 0 && !db_is_null(rows, row, column)) {
+        enc_str(enc, db_text(rows, row, column));
+    } else if (delivered != NULL) {
+        enc_cstr(enc, delivered);
+    } else {
+        enc_null(enc);
+    }
+}
+
+/* The same for numbers; delivered 0 = the check has none. */
+static void write_number(struct enc *enc, const char *key, const struct db_rows *rows, int row,
+                         enum override_column column, int64_t delivered)
+{
+    enc_key(enc, key);
+    if (row >= 0 && !db_is_null(rows, row, column)) {
+        enc_i64(enc, db_i64(rows, row, column));
+    } else if (delivered > 0) {
+        enc_i64(enc, delivered);
+    } else {
+        enc_null(enc);
+    }
+}
+
+static int rank(struct str severity)
+{
+    return str_eq_c(severity, "critical") ? 2 : str_eq_c(severity, "warning") ? 1 : 0;
+}
+
+/* An override makes it milder, never worse. */
+static bool is_milder(const struct catalog_check *check, const struct db_rows *rows, int row)
+{
+    return row >= 0 && !db_is_null(rows, row, OVERRIDE_SEVERITY) &&
+           rank(db_text(rows, row, OVERRIDE_SEVERITY)) < rank(str_of(check->severity));
+}
+
+/* What holds at the place that was asked for, and why. */
+static void write_effective(struct enc *enc, const struct catalog_check *check,
+                            const struct catalog_looks *looks, const struct db_rows *rows)
+{
+    int row = db_rows_count(rows) - 1;
+
+    while (row >= 0 && !(str_eq_c(db_text(rows, row, OVERRIDE_CHECK), check->check_id) &&
+                         db_bool(rows, row, OVERRIDE_HOLDS))) {
+        row--;
+    }
+    int mild = is_milder(check, rows, row) ? row : -1;
+    enc_key(enc, "effective");
+    enc_obj(enc);
+    write_word(enc, "mode", rows, row, OVERRIDE_MODE, "live");
+    write_word(enc, "severity", rows, mild, OVERRIDE_SEVERITY, check->severity);
+    write_word(enc, "action", rows, row, OVERRIDE_ACTION, check->action);
+    write_number(enc, "threshold", rows, row, OVERRIDE_THRESHOLD, 1);
+    write_number(enc, "looks", rows, row, OVERRIDE_LOOKS, looks != NULL ? looks->looks : 0);
+    write_number(enc, "clear_looks", rows, row, OVERRIDE_CLEAR_LOOKS,
+                 looks != NULL ? looks->clear_looks : 0);
+    write_word(enc, "shadow_until", rows, row, OVERRIDE_SHADOW_UNTIL, NULL);
+    write_word(enc, "source", rows, row, OVERRIDE_SOURCE, "delivered");
+    write_word(enc, "override_id", rows, row, OVERRIDE_ID, NULL);
+    enc_obj_end(enc);
+}
+
+static void write_looks(struct enc *enc, const struct catalog_looks *looks)
+{
+    const struct {
+        const char *key;
+        int value;
+    } numbers[] = {
+        {"looks", looks != NULL ? looks->looks : 0},
+        {"clear_looks", looks != NULL ? looks->clear_looks : 0},
+        {"look_seconds", looks != NULL ? looks->window_s : 0},
+    };
+
+    for (size_t i = 0; i < COUNTOF(numbers); i++) {
+        enc_key(enc, numbers[i].key);
+        if (looks == NULL) {
+            enc_null(enc);
+        } else {
+            enc_i64(enc, numbers[i].value);
+        }
+    }
+}
+
 static void write_overrides(struct enc *enc, const struct catalog_check *check,
                             const struct db_rows *rows)
 {
     enc_key(enc, "overrides");
     enc_arr(enc);
     for (int row = 0; row < db_rows_count(rows); row++) {
-        if (str_eq_c(db_text(rows, row, 0), check->check_id)) {
-            enc_raw(enc, db_text(rows, row, 1));
+        if (str_eq_c(db_text(rows, row, OVERRIDE_CHECK), check->check_id)) {
+            enc_raw(enc, db_text(rows, row, OVERRIDE_BODY));
         }
     }
     enc_arr_end(enc);
@@ -67,6 +173,7 @@ static void write_check(struct enc *enc, const struct catalog_check *check,
                         const struct db_rows *rows)
 {
     const struct catalog_trait *trait = catalog_trait_find(check->check_id);
+    const struct catalog_looks *looks = catalog_looks_find(check->check_id);
 
     enc_obj(enc);
     write_texts(enc, check);
@@ -74,6 +181,11 @@ static void write_check(struct enc *enc, const struct catalog_check *check,
     enc_bool(enc, check->node_fault);
     enc_key(enc, "threshold");
     enc_i64(enc, 1);
+    enc_key(enc, "threshold_unit");
+    enc_cstr(enc, "events");
+    enc_key(enc, "threshold_max");
+    enc_i64(enc, catalog_counts(check) ? 1000000 : 1);
+    write_looks(enc, looks);
     enc_key(enc, "window_seconds");
     enc_i64(enc, check->quiet_seconds);
     enc_key(enc, "family");
@@ -83,6 +195,7 @@ static void write_check(struct enc *enc, const struct catalog_check *check,
     enc_key(enc, "boot_grace");
     enc_bool(enc, (trait->flags & CATALOG_GRACE) != 0);
     write_settable(enc, check);
+    write_effective(enc, check, looks, rows);
     write_overrides(enc, check, rows);
     enc_obj_end(enc);
 }
@@ -91,6 +204,9 @@ static enum err on_overrides(struct request *rq, const struct db_rows *rows)
 {
     CLEANUP(buf_free) struct buf text = {0};
     struct enc enc;
+    if (db_rows_count(rows) == 0 || !db_bool(rows, 0, OVERRIDE_HOLDS)) {
+        return fail(rq, ERR_NOT_FOUND, "There is no such cluster or node in this organization.");
+    }
     enc_init(&enc, &text);
     enc_obj(&enc);
     enc_key(&enc, "items");
@@ -110,7 +226,10 @@ static enum err on_overrides(struct request *rq, const struct db_rows *rows)
 
 enum err check_list(struct request *rq)
 {
-    return request_query(rq, SQL_CHECK_OVERRIDE_ALL, false, &(struct db_args){0}, on_overrides);
+    struct db_args args = {0};
+
+    bind_fields(rq, check_place_query, rq->params, &args);
+    return request_query(rq, SQL_CHECK_OVERRIDE_ALL, false, &args, on_overrides);
 }
 
 /* ------------------------------------------------------------------ by check and time */

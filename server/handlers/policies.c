@@ -36,7 +36,7 @@ static void add_strangers(struct buf *text, const struct str_list *list)
     for (size_t i = 0; i < list->count; i++) {
         struct str rest = list->items[i];
         struct str check;
-        if (str_split(&rest, ':', &check) && catalog_find(check) == NULL) {
+        if (policy_splits(&rest, &check) && catalog_find(check) == NULL) {
             buf_printf(text, "%s%.*s", text->len > 1 ? "," : "", STR_FMT(check));
         }
     }

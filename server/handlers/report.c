@@ -86,13 +86,20 @@ static bool answer_plain(struct exchange_of_report *ex, int64_t tenths)
     return exchange->ready != NULL;
 }
 
-/* `commands` and `keys` are the JSON arrays' insides, "" for none. */
-static enum err answer(struct exchange_of_report *ex, struct str commands, struct str keys)
+/* What an answer brings beside the receipt: JSON, empty for none. */
+struct answer_parts {
+    struct str commands; /* the inside of an array, as `keys` */
+    struct str keys;
+    struct str settings; /* an object */
+};
+
+static enum err answer(struct exchange_of_report *ex, struct answer_parts parts)
 {
     struct request *rq = ex->rq;
     bool reconnect = request_stopping(rq) || agents_reconnect_due();
     int64_t tenths = (int64_t)(agents_next_interval() * 10 + 0.5);
-    if (!reconnect && commands.len == 0 && keys.len == 0 && answer_plain(ex, tenths)) {
+    if (!reconnect && parts.commands.len == 0 && parts.keys.len == 0 && parts.settings.len == 0 &&
+        answer_plain(ex, tenths)) {
         return ERR_NONE;
     }
     struct str rejects = {0};
@@ -104,11 +111,12 @@ static enum err answer(struct exchange_of_report *ex, struct str commands, struc
         encode_rejects(&enc, ex);
         rejects = buf_str(&text);
     }
-    const char *body = arena_printf(rq->arena, REPORT_ANSWER_HEAD "\"commands\":[%.*s]%s%.*s%s}",
-                                    (long long)tenths / 10, (long long)tenths % 10, accepted,
-                                    STR_FMT(rejects), reconnect ? "true" : "false",
-                                    STR_FMT(commands), keys.len > 0 ? ",\"command_keys\":[" : "",
-                                    STR_FMT(keys), keys.len > 0 ? "]" : "");
+    const char *body = arena_printf(
+        rq->arena, REPORT_ANSWER_HEAD "\"commands\":[%.*s]%s%.*s%s%s%.*s}", (long long)tenths / 10,
+        (long long)tenths % 10, accepted, STR_FMT(rejects), reconnect ? "true" : "false",
+        STR_FMT(parts.commands), parts.keys.len > 0 ? ",\"command_keys\":[" : "",
+        STR_FMT(parts.keys), parts.keys.len > 0 ? "]" : "",
+        parts.settings.len > 0 ? ",\"settings\":" : "", STR_FMT(parts.settings));
     reply_json(rq, 200, str_of(body));
     return ERR_NONE;
 }
@@ -159,6 +167,54 @@ static void encode_command(struct enc *enc, const struct exchange_of_report *ex,
     enc_obj_end(enc);
 }
 
+/* The key of that number, when keys_dir holds the one that the agents trust. */
+static bool may_sign(const struct exchange_of_report *ex, const struct db_rows *rows, int64_t n)
+{
+    const struct uuid *cluster = &ex->rq->caller.cluster_id;
+    uint8_t trusted[ED25519_PUBLIC_LEN];
+    uint8_t ours[ED25519_PUBLIC_LEN];
+    size_t len =
+        db_bytes(rows, 0, db_rows_col(rows, "command_public_key"), trusted, sizeof trusted);
+
+    return keys_cluster_public(agents_keys(), cluster, n, false, ours) && len == sizeof trusted &&
+           crypto_equal(trusted, ours, sizeof ours);
+}
+
+/* The settings that the node should run, signed for it as an answer to this report. */
+static void encode_settings(struct buf *text, const struct exchange_of_report *ex,
+                            const struct db_rows *rows)
+{
+    struct str document = db_text(rows, 0, db_rows_col(rows, "settings"));
+    const struct caller *caller = &ex->rq->caller;
+    int64_t n = db_i64(rows, 0, db_rows_col(rows, "key_n"));
+    uint8_t signature[ED25519_SIGNATURE_LEN];
+    char node[UUID_TEXT_LEN + 1];
+    char signed_text[96];
+    CLEANUP(buf_free) struct buf payload = {0};
+    struct enc enc;
+
+    if (db_is_null(rows, 0, db_rows_col(rows, "settings"))) {
+        return;
+    }
+    uuid_format(&caller->node_id, node);
+    buf_printf(&payload, "muster-settings\n%s\n%.*s\n", node, STR_FMT(ex->report.nonce));
+    buf_add(&payload, document.ptr, document.len);
+    if (!may_sign(ex, rows, n) ||
+        !keys_cluster_sign(agents_keys(), &caller->cluster_id, n, buf_str(&payload), signature)) {
+        log_error("settings of a node wait because keys_dir does not hold the key that the "
+                  "cluster's agents trust");
+        return;
+    }
+    crypto_b64(signature, sizeof signature, signed_text);
+    enc_init(&enc, text);
+    enc_obj(&enc);
+    enc_key(&enc, "document");
+    enc_str(&enc, document);
+    enc_key(&enc, "signature");
+    enc_cstr(&enc, signed_text);
+    enc_obj_end(&enc);
+}
+
 /* What is retired signs no more: its file goes from keys_dir. */
 static enum err on_retired(struct request *rq, const struct db_rows *rows)
 {
@@ -175,15 +231,20 @@ static enum err on_commands(struct request *rq, const struct db_rows *rows)
 {
     struct exchange_of_report *ex = find_exchange(rq);
     CLEANUP(buf_free) struct buf text = {0};
+    CLEANUP(buf_free) struct buf settings = {0};
     struct enc enc;
     enc_init(&enc, &text);
     for (int row = 0; row < db_rows_count(rows); row++) {
         encode_command(&enc, ex, rows, row);
     }
     if (db_rows_count(rows) == 0) {
-        return answer(ex, buf_str(&text), (struct str){0});
+        return answer(ex, (struct answer_parts){.commands = buf_str(&text)});
     }
-    enum err err = answer(ex, buf_str(&text), db_text(rows, 0, db_rows_col(rows, "chain")));
+    encode_settings(&settings, ex, rows);
+    enum err err =
+        answer(ex, (struct answer_parts){.commands = buf_str(&text),
+                                         .keys = db_text(rows, 0, db_rows_col(rows, "chain")),
+                                         .settings = buf_str(&settings)});
     if (err != ERR_NONE || !db_bool(rows, 0, db_rows_col(rows, "knows"))) {
         return err;
     }
@@ -208,12 +269,17 @@ static void add_optional(struct db_args *args, struct arena *arena, int64_t valu
 static enum err take_commands(struct exchange_of_report *ex)
 {
     struct request *rq = ex->rq;
-    if (ex->report.nonce.len == 0 || !commands_wait_for(agents_commands(), &rq->caller.node_id)) {
-        return answer(ex, (struct str){0}, (struct str){0});
+    /* An agent that begins says what it runs, and may lack what it once had. */
+    bool begins = ex->report.has_inventory && ex->report.settings.ptr != NULL;
+    if (ex->report.nonce.len == 0 ||
+        (!begins && !commands_wait_for(agents_commands(), &rq->caller.node_id))) {
+        return answer(ex, (struct answer_parts){0});
     }
     struct db_args args = {0};
     db_arg_uuid(&args, rq->arena, &rq->caller.node_id);
     add_optional(&args, rq->arena, ex->report.command_key > 0 ? ex->report.command_key : -1);
+    db_arg_str(&args, rq->arena, ex->report.settings);
+    db_arg_str(&args, rq->arena, ex->report.settings_refused);
     return request_query(rq, SQL_AGENT_COMMANDS, true, &args, on_commands);
 }
 

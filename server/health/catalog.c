@@ -69,6 +69,7 @@ const struct catalog_check catalog_checks[] = {
     {"slurm_node_state", "Slurm's state of the node", "slurm", "passive", "critical", "reprovision", true, "event", 0, READ},
     /* Muster itself */
     {"agent.dropped", "Events dropped by the agent", "agent", "passive", "warning", "none", false, "quiet", 3600, HOUR},
+    {"agent.settings", "Settings that the agent cannot use", "agent", "passive", "info", "none", false, "quiet", 3600, HOUR},
     {"agent.kmsg_lost", "Kernel lines lost", "agent", "passive", "warning", "none", false, "quiet", 3600, HOUR},
     {"agent.kmsg_overflow", "Kernel lines beyond the agent's budget", "agent", "passive", "warning", "none", false, "quiet", 3600, HOUR},
     {"node_key", "Key of a node", "server", "passive", "critical", "none", false, "person", 0, HAND},

@@ -77,6 +77,40 @@ const struct catalog_trait *catalog_trait_find(const char *check_id)
     return &alone;
 }
 
+/* clang-format off */
+const struct catalog_looks catalog_looks[] = {
+    {"gpu_count", 3, 2, 30},
+    {"telemetry", 3, 1, 60},
+    {"pcie_aer", 1, 6, 600},
+    {"pcie_link", 3, 2, 60},
+    {"nic_count", 3, 2, 30},
+    {"ib_link", 1, 20, 3600},
+    {"eth_link", 1, 20, 3600},
+    {"disk_nvme", 1, 1, 600},
+    {"disk_ata", 1, 1, 600},
+    {"fs_readonly", 2, 1, 30},
+    {"mount_hung", 3, 2, 30},
+    {"fd_exhaustion", 2, 2, 60},
+    {"pid_exhaustion", 2, 2, 60},
+    {"process_zombies", 5, 2, 60},
+    {"process_blocked", 1, 2, 60},
+    {"clock", 15, 2, 60},
+    {"service", 3, 2, 30},
+    {"slurm_node_state", 3, 2, 60},
+};
+/* clang-format on */
+const size_t catalog_looks_count = sizeof(catalog_looks) / sizeof(catalog_looks[0]);
+
+const struct catalog_looks *catalog_looks_find(const char *check_id)
+{
+    for (size_t i = 0; i < catalog_looks_count; i++) {
+        if (strcmp(check_id, catalog_looks[i].check_id) == 0) {
+            return &catalog_looks[i];
+        }
+    }
+    return NULL;
+}
+
 bool catalog_counts(const struct catalog_check *check)
 {
     unsigned flags = catalog_trait_find(check->check_id)->flags;
@@ -98,6 +132,11 @@ static bool is_settable(const struct catalog_check *check)
 static bool counts(const struct catalog_check *check)
 {
     return catalog_counts(check);
+}
+
+static bool looks(const struct catalog_check *check)
+{
+    return catalog_looks_find(check->check_id) != NULL;
 }
 
 static bool acts(const struct catalog_check *check)
@@ -160,6 +199,7 @@ static void make_arrays(void)
         .settable = make_list(is_settable),
         .acting = make_list(acts),
         .counting = make_list(counts),
+        .looking = make_list(looks),
     };
 }
 

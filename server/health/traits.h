@@ -40,6 +40,18 @@ const struct catalog_trait *catalog_trait_find(const char *check_id);
 /* Its incidents count events, so that a threshold makes sense. */
 bool catalog_counts(const struct catalog_check *check);
 
+/* What an agent judges by looks in a row, as agent/rules/states.c has it for most of its codes. */
+struct catalog_looks {
+    const char *check_id;
+    int looks;       /* that must find it before it is told */
+    int clear_looks; /* that must not find it before it ends */
+    int window_s;    /* what one look sees: the time between two, or that of a rate */
+};
+extern const struct catalog_looks catalog_looks[];
+extern const size_t catalog_looks_count;
+/* NULL = not judged so. */
+const struct catalog_looks *catalog_looks_find(const char *check_id);
+
 /* The table as statements take it: PostgreSQL array texts, made once, alive for ever. */
 struct catalog_arrays {
     const char *checks; /* those with a family, and in the same order */
@@ -52,6 +64,7 @@ struct catalog_arrays {
     const char *settable; /* by what an override may set */
     const char *acting;
     const char *counting;
+    const char *looking;
 };
 const struct catalog_arrays *catalog_arrays(void); /* any thread */
 

@@ -10,7 +10,7 @@
 struct follow;
 
 /* Each loop has one thread and one connection of the loop role. */
-#define LOOPS_COUNT 12
+#define LOOPS_COUNT 13
 
 /* After config_read, db_setup and follow_new, before follow_start. The loops start at once. */
 void loops_start(struct follow *follow);
@@ -37,6 +37,7 @@ extern const struct runner_spec drive_machines_loop;   /* orders to controllers 
 extern const struct runner_spec watch_schedulers_loop; /* Slurm, Kubernetes */
 extern const struct runner_spec send_webhooks_loop;    /* what happened, told elsewhere */
 extern const struct runner_spec sign_audit_loop;       /* heads of the audit logs */
+extern const struct runner_spec resolve_settings_loop; /* of agents; ends of trials */
 extern const struct runner_spec refresh_logins_loop;   /* tokens of logins that end soon */
 
 #endif

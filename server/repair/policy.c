@@ -87,7 +87,7 @@ static bool is_name(struct str text)
     return good;
 }
 
-static bool faults_are_good(struct arena *arena, const char *name, const struct str_list *list,
+static bool faults_are_good(struct arena *arena, const char *list_name, const struct str_list *list,
                             struct decode_errors *errors)
 {
     bool all = true;
@@ -95,10 +95,14 @@ static bool faults_are_good(struct arena *arena, const char *name, const struct 
     for (size_t i = 0; i < list->count; i++) {
         struct str rest = list->items[i];
         struct str check;
-        bool has_code = memchr(rest.ptr, ':', rest.len) != NULL;
-        if (!str_split(&rest, ':', &check) || !is_name(check) ||
-            (has_code && (rest.len == 0 || rest.len > 63))) {
-            refuse(arena, errors, name, i, "must be a check, or a check and a code: gpu_xid:119");
+        bool good = policy_splits(&rest, &check);
+        bool has_code = good && list->items[i].len > check.len;
+        struct str name = good && str_starts(check, STR("custom:"))
+                              ? (struct str){check.ptr + 7, check.len - 7}
+                              : check;
+        if (!good || !is_name(name) || (has_code && (rest.len == 0 || rest.len > 63))) {
+            refuse(arena, errors, list_name, i,
+                   "must be a check, or a check and a code: gpu_xid:119");
             all = false;
         }
     }
@@ -338,6 +342,24 @@ int64_t policy_attempts(const struct policy *policy, enum repair_action action)
     return 0;
 }
 
+bool policy_splits(struct str *rest, struct str *ret_check)
+{
+    struct str own = STR("custom:");
+    bool good = str_starts(*rest, own);
+
+    if (!good) {
+        return str_split(rest, ':', ret_check);
+    }
+    /* A check of an org's own has the separator in its name. */
+    struct str whole = *rest;
+    struct str name;
+    rest->ptr += own.len;
+    rest->len -= own.len;
+    good = str_split(rest, ':', &name);
+    *ret_check = (struct str){whole.ptr, own.len + (good ? name.len : 0)};
+    return good;
+}
+
 /* 0 = not named, 1 = by its check, 2 = by check and code */
 static int match(const struct str_list *list, struct str check_id, struct str code)
 {
@@ -346,7 +368,7 @@ static int match(const struct str_list *list, struct str check_id, struct str co
     for (size_t i = 0; i < list->count; i++) {
         struct str rest = list->items[i];
         struct str check;
-        if (!str_split(&rest, ':', &check) || !str_eq(check, check_id)) {
+        if (!policy_splits(&rest, &check) || !str_eq(check, check_id)) {
             continue;
         }
         bool by_code = list->items[i].len > check.len;
@@ -372,7 +394,12 @@ enum policy_mode policy_mode_for(const struct policy *policy, struct str check_i
     if (confirm > 0 && confirm >= automatic) {
         return POLICY_CONFIRM;
     }
-    return automatic > 0 ? POLICY_AUTOMATIC : policy->mode;
+    if (automatic > 0) {
+        return POLICY_AUTOMATIC;
+    }
+    /* What an org's own check asks for begins by itself only where a policy names the check. */
+    bool own = str_starts(check_id, STR("custom:"));
+    return own && policy->mode == POLICY_AUTOMATIC ? POLICY_CONFIRM : policy->mode;
 }
 
 const char *policy_mode_name(enum policy_mode mode)

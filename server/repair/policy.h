@@ -142,6 +142,9 @@ void policy_write(struct enc *enc, const struct policy *policy);
 
 /* In 7 days; a removal is never tried by itself. */
 int64_t policy_attempts(const struct policy *policy, enum repair_action action);
+/* A fault as lists name it, "gpu_xid:119" or "custom:fan": takes its check off and leaves its code.
+ * False when there is none. */
+bool policy_splits(struct str *rest, struct str *ret_check) MUST_CHECK;
 enum policy_mode policy_mode_for(const struct policy *policy, struct str check_id, struct str code);
 const char *policy_mode_name(enum policy_mode mode);
 /* weekday 0 = Monday, minute of the day, both in the policy's time zone. */

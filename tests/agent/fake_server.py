@@ -1,6 +1,7 @@
 """A server as the agent sees it: the protocol of docs/agent-protocol.md, with everything it received kept for tests."""
 
 import base64
+import hashlib
 import json
 import secrets
 import sys
@@ -50,6 +51,9 @@ class FakeServer:
         self.refuse = None  # called with the report's body; a string is a 422
         self.always_order = None  # the id of an order that goes with each answer
         self.extra = {}  # more members of the answer
+        self.settings = None  # the document that the agent should run
+        self.settings_key = self.command_key
+        self.settings_offers = 0
         self.enrolled = 0
         self.httpd = None
         self.port = free_port()  # its own also while it is away
@@ -164,6 +168,7 @@ class FakeServer:
         if self.always_order:
             self.order("reboot", command_id=self.always_order)
         commands, self.commands = self.commands, []
+        self.offer_settings(body)
         return 200, {"interval_seconds": self.interval, "accepted": accepted, "rejected": [], "reconnect": False,
                      "commands": [self.sign(make(body), key) for make, key in commands], "future_member": {"a": [1]}, **self.extra}
 
@@ -176,6 +181,26 @@ class FakeServer:
         self.marks[(boot, stream)] = event["seq"]
         self.events.append((boot, stream, event["seq"], event))
         return 1
+
+    # ------------------------------------------------------------ settings
+    def set_settings(self, **parts):
+        with self.lock:
+            self.settings = json.dumps(parts)
+        return self.version()
+
+    def version(self):
+        return hashlib.sha256(self.settings.encode()).hexdigest()[:32]
+
+    def offer_settings(self, body):
+        """With each answer until the agent runs it or says that it cannot."""
+        self.extra.pop("settings", None)
+        if self.settings is not None and body.get("settings") is not None and self.version() not in (body["settings"], body.get("settings_refused")):
+            signed = f"muster-settings\n{self.node_id}\n{body['nonce']}\n{self.settings}"
+            self.extra["settings"] = {"document": self.settings, "signature": b64(self.settings_key.sign(signed.encode()))}
+            self.settings_offers += 1
+
+    def wait_settings(self):
+        self.wait(lambda: self.reports and self.reports[-1].get("settings") == self.version())
 
     # ------------------------------------------------------------ commands
     @staticmethod

@@ -195,6 +195,19 @@ SAMPLES = {
     "check_override_try": lambda w: {"json": {"check_id": "gpu_xid", "threshold": 5}},
     "check_override_get": lambda w: {"path": {"override": w.check_override()["id"]}},
     "check_override_update": lambda w: {"path": {"override": w.check_override()["id"]}, "json": {"reason": "r"}, "headers": MATCH_1},
+    "custom_check_list": lambda w: {},
+    "custom_check_create": lambda w: {"json": w.custom_check_body()},
+    "custom_check_try": lambda w: {"json": {"definition": {"metric": "gpu_util", "comparison": "below", "threshold": 5}}},
+    "custom_check_get": lambda w: {"path": {"check": w.custom_check()["id"]}},
+    "custom_check_update": lambda w: {"path": {"check": w.custom_check()["id"]}, "json": {"title": "t"}, "headers": MATCH_1},
+    "custom_check_delete": lambda w: {"path": {"check": w.custom_check()["id"]}},
+    "custom_check_history": lambda w: {"path": {"check": w.custom_check()["id"]}},
+    "expectation_list": lambda w: {},
+    "expectation_create": lambda w: {"json": {"gpu_type": w.name("type"), "gpus": 8}},
+    "expectation_get": lambda w: {"path": {"expectation": w.expectation()["id"]}},
+    "expectation_update": lambda w: {"path": {"expectation": w.expectation()["id"]}, "json": {"gpus": 4}, "headers": MATCH_1},
+    "expectation_delete": lambda w: {"path": {"expectation": w.expectation()["id"]}},
+    "node_settings": lambda w: {"path": {"node": w.node()}},
     "check_override_delete": lambda w: {"path": {"override": w.check_override()["id"]}},
     "repair_list": lambda w: {},
     "cluster_repair_list": in_cluster,
@@ -315,6 +328,7 @@ WITHOUT_AUDIT = {
     "agent_token": "a further access token of a key whose joining was audited",
     "agent_report": "readings; what follows from them is events",
     "check_override_try": "changes nothing",
+    "custom_check_try": "changes nothing",
 }
 
 

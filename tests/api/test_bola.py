@@ -12,12 +12,12 @@ from world import World
 READS = {"session", "cluster.read"}
 ROLES = {
     "viewer": READS,
-    "script_author": READS,
+    "script_author": READS | {"script.write"},
     "auditor": READS | {"audit.read", "issuer.read"},
     "operator": READS | {"node.write", "incident.write", "repair.request"},
     "approver": READS | {"repair.request", "repair.decide"},
     "admin": READS | {"cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write",
-                      "audit.read", "member.write", "issuer.read", "issuer.write", "webhook.write"},
+                      "audit.read", "member.write", "issuer.read", "issuer.write", "webhook.write", "script.write"},
 }
 # Only for people with a session, whatever the role; the sample brings one.
 SESSIONS = {"session_switch", "session_delete", "session_delete_all", "session_list", "session_delete_one", "sign_out", "device_code_get",
@@ -114,6 +114,12 @@ SWAPS = {
     ("policy_replay", "body", "node_id"): lambda w: w.node(),
     ("check_override_create", "body", "cluster_id"): cluster_of,
     ("check_override_try", "body", "cluster_id"): cluster_of,
+    ("check_list", "query", "cluster_id"): cluster_of,
+    ("check_list", "query", "node_id"): lambda w: w.node(),
+    ("custom_check_create", "body", "cluster_id"): cluster_of,
+    ("custom_check_try", "body", "cluster_id"): cluster_of,
+    ("expectation_create", "body", "cluster_id"): cluster_of,
+    ("expectation_create", "body", "node_id"): lambda w: w.node(),
     ("agent_challenge", "body", "node_id"): lambda w: w.agent().node_id,
     ("agent_token", "body", "node_id"): lambda w: w.agent().node_id,
 }
@@ -174,7 +180,7 @@ LISTS = sorted(route["operation"] for route in ROUTES
 def test_a_cursor_of_another_org_shows_none_of_its_rows(world, other, operation):
     for w in (world, other):
         for _ in range(3):
-            w.project(), w.cluster(), w.event(), w.member(), w.check_override(), w.service_token(), w.webhook(), w.repair(), w.incident()
+            w.project(), w.cluster(), w.event(), w.member(), w.check_override(), w.custom_check(), w.expectation(), w.service_token(), w.webhook(), w.repair(), w.incident()
     path = next(route["path"] for route in ROUTES if route["operation"] == operation)
     cursor = other.api("GET", f"{path}?limit=1").json()["next_cursor"]
     if operation == "org_list":

@@ -114,6 +114,19 @@ class World:
     def check_override(self, **fields):
         return self.made("POST", "check-overrides", {"check_id": "gpu_xid", "gpu_type": self.name("type"), "mode": "shadow", **fields})
 
+    def custom_check_body(self, **fields):
+        """An organization may have 50: all but the newest samples go."""
+        self.sql(f"DELETE FROM custom_check WHERE org_id = '{self.org.id}' AND name LIKE 'sample-%' AND id NOT IN"
+                 f" (SELECT id FROM custom_check WHERE org_id = '{self.org.id}' ORDER BY created_at DESC LIMIT 20)")
+        return {"name": f"sample-{secrets.token_hex(8)}", "kind": "metric", "severity": "warning",
+                "definition": {"metric": "gpu_temp_c", "comparison": "above", "threshold": 85}, **fields}
+
+    def custom_check(self, **fields):
+        return self.made("POST", "custom-checks", self.custom_check_body(**fields))
+
+    def expectation(self, **fields):
+        return self.made("POST", "expectations", {"gpu_type": self.name("type"), "gpus": 8, **fields})
+
     def event(self, cluster=None, **fields):
         return self.made("POST", f"clusters/{cluster or self.org.cluster_id}/events", {"summary": self.name("note"), **fields})
 

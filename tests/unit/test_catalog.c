@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/rules/checks.h"
+#include "agent/rules/states.h"
 
 static bool is_one_of(const char *word, const char *const *words)
 {
@@ -86,6 +87,29 @@ Test(catalog, lists_for_statements_are_array_texts)
         cr_assert_eq(lists[i][strlen(lists[i]) - 1], '}');
         while (rest.len > 0 && str_split(&rest, ',', &name)) {
             cr_expect_not_null(catalog_find(name), "%.*s", (int)name.len, name.ptr);
+        }
+    }
+}
+
+Test(catalog, looks_are_those_of_a_rule_of_the_agent)
+{
+    for (size_t i = 0; i < catalog_looks_count; i++) {
+        const struct catalog_looks *looks = &catalog_looks[i];
+        bool found = false;
+        for (size_t k = 0; k < state_row_count; k++) {
+            const struct state_row *row = &state_rows[k];
+            found = found ||
+                    (strcmp(row->check, looks->check_id) == 0 &&
+                     row->raise_rounds == looks->looks && row->clear_rounds == looks->clear_looks &&
+                     row->window_s == (uint32_t)looks->window_s);
+        }
+        cr_expect(found, "%s", looks->check_id);
+        cr_expect_eq(catalog_looks_find(looks->check_id), looks);
+    }
+    for (size_t k = 0; k < state_row_count; k++) {
+        /* Those of GPUs are NVML's first, which has no looks to set. */
+        if (state_rows[k].kind == STATE_READING && !state_rows[k].instead_of_nvml) {
+            cr_expect_not_null(catalog_looks_find(state_rows[k].check), "%s", state_rows[k].check);
         }
     }
 }

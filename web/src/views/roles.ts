@@ -14,12 +14,12 @@ export const ROLES: readonly Role[] = [
   { name: "viewer", title: "Viewer", does: "Sees clusters, nodes, incidents and repairs.", permissions: [...READS] },
   { name: "operator", title: "Operator", does: "Cordons nodes, reports and closes incidents, asks for repairs.", permissions: [...READS, "node.write", "incident.write", "repair.request"] },
   { name: "approver", title: "Approver", does: "Approves, rejects and cancels repairs.", permissions: [...READS, "repair.request", "repair.decide"] },
-  { name: "script_author", title: "Script author", does: "Sees what a viewer sees.", permissions: [...READS] },
+  { name: "script_author", title: "Script author", does: "Writes checks that run on nodes.", permissions: [...READS, "script.write"] },
   {
     name: "admin",
     title: "Admin",
     does: "All of that, and clusters, members, tokens, settings and the audit log.",
-    permissions: [...READS, "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write", "issuer.read", "issuer.write", "webhook.write"],
+    permissions: [...READS, "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write", "issuer.read", "issuer.write", "webhook.write", "script.write"],
   },
   { name: "auditor", title: "Auditor", does: "Reads the audit log besides what a viewer sees.", permissions: [...READS, "audit.read", "issuer.read"] },
 ];
@@ -37,6 +37,7 @@ export const PERMISSION_WORDS: readonly [permission: string, words: string][] = 
   ["issuer.read", "See identity providers and test tokens"],
   ["issuer.write", "Set up identity providers"],
   ["webhook.write", "Set up webhooks"],
+  ["script.write", "Write checks that run on nodes"],
   ["org.write", "Settings of the organization"],
   ["audit.read", "Read the audit log"],
 ];

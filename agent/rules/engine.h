@@ -51,6 +51,8 @@ struct incident {
     int64_t touched_us;    /* clock of engine_feed */
     int64_t not_before_us; /* held back until then, for what may follow */
     uint64_t order;        /* of opening */
+    uint64_t part;         /* what the rule counts repeats of, such as a CPU */
+    uint64_t repeats;      /* of that part, since the opening */
     enum severity told;    /* the severity it was last given out with */
     bool used;
     bool taken; /* was given out: check, code and device stay as they are */

@@ -10,6 +10,9 @@
 #define HOLD_US 400000
 /* The kernel repeats a lockup every 20-odd seconds; five minutes are no hiccup any more. */
 #define LOCKUP_FAULT_S 300
+/* Three times the same CPU, a pause of three minutes at most between two, is none either; many CPUs
+ * at once may be one hiccup of a virtual machine. */
+#define LOCKUP_FAULT_COUNT 3
 #define EDAC_WARN_COUNT 100
 /* Machine checks written this early are what the boot before left in the banks. */
 #define MCE_LEFTOVER_US 10000000
@@ -193,6 +196,17 @@ static void add_soft_lockup(const struct fit *fit, struct finding *finding)
         set_fault(finding, ACTION_REBOOT);
     }
     add_held(fit, finding);
+    struct incident *open = engine_find(fit->feed, finding->check, NULL, NULL);
+    if (open == NULL) {
+        return;
+    }
+    uint64_t cpu = capture_number(fit, 1);
+    open->part = open->repeats == 0 ? cpu : open->part;
+    open->repeats += open->part == cpu ? fit->feed->record->repeat : 0;
+    if (open->repeats >= LOCKUP_FAULT_COUNT) {
+        set_fault(finding, ACTION_REBOOT);
+    }
+    engine_escalate(open, finding);
 }
 
 /* The register dump behind a soft lockup says whose loop it is. */

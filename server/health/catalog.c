@@ -61,7 +61,7 @@ const struct catalog_check catalog_checks[] = {
     {"process_zombies", "Zombie processes", "processes", "passive", "warning", "none", false, "event", 0, READ},
     {"process_blocked", "Processes that hang", "processes", "passive", "warning", "none", false, "event", 0, READ},
     {"kernel_hung_task", "Blocked task", "kmsg", "passive", "critical", "reboot", true, "new_boot", 0, BOOT},
-    {"kernel_soft_lockup", "Stuck CPU", "kmsg", "passive", "warning", "none", false, "quiet", 3600, HOUR},
+    {"kernel_soft_lockup", "Stuck CPU", "kmsg", "passive", "critical", "reboot", true, "new_boot", 0, BOOT},
     {"kernel_panic", "Kernel panic", "kmsg", "passive", "critical", "reboot", true, "new_boot", 0, BOOT},
     {"kernel_oops", "Kernel bug", "kmsg", "passive", "critical", "reboot", true, "new_boot", 0, BOOT},
     {"clock", "Clock", "chrony", "passive", "warning", "none", false, "event", 0, READ},

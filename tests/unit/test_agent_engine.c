@@ -188,3 +188,49 @@ Test(engine, nfs_that_recovers_before_it_was_told_is_no_incident)
     cr_assert(told[0].clear);
     cr_assert_str_eq(told[0].fold_code, "not_responding");
 }
+
+static const struct finding *last_told(int64_t now_us)
+{
+    cr_assert_eq(take_all(now_us), 1);
+    return &told[0];
+}
+
+Test(engine, a_cpu_that_is_stuck_again_and_again_becomes_a_fault_of_the_node)
+{
+    const char *line = "watchdog: BUG: soft lockup - CPU#18 stuck for 26s! [python3:2254956]";
+
+    for (int i = 0; i < 2; i++) {
+        feed(line, i * 26 * SECOND);
+        const struct finding *finding = last_told((i * 26 + 5) * SECOND);
+        cr_expect_eq(finding->severity, SEVERITY_WARNING, "time %d", i + 1);
+        cr_expect_not(finding->node_fault);
+    }
+    feed(line, 52 * SECOND);
+    const struct finding *third = last_told(57 * SECOND);
+    cr_expect_eq(third->severity, SEVERITY_CRITICAL);
+    cr_expect(third->node_fault && third->action == ACTION_REBOOT);
+    cr_expect_eq(third->clears, CLEARS_NEW_BOOT);
+}
+
+Test(engine, many_cpus_that_are_stuck_once_are_a_warning)
+{
+    char line[96];
+
+    for (int cpu = 0; cpu < 8; cpu++) {
+        (void)snprintf(line, sizeof(line),
+                       "watchdog: BUG: soft lockup - CPU#%d stuck for 22s! [x:%d]", cpu, 100 + cpu);
+        feed(line, cpu * SECOND);
+    }
+    const struct finding *finding = last_told(20 * SECOND);
+    cr_expect_eq(finding->severity, SEVERITY_WARNING);
+    cr_expect_not(finding->node_fault);
+}
+
+Test(engine, a_cpu_that_is_stuck_now_and_then_is_a_warning)
+{
+    for (int i = 0; i < 5; i++) {
+        feed("watchdog: BUG: soft lockup - CPU#18 stuck for 26s! [x:1]", i * 1000 * SECOND);
+        const struct finding *finding = last_told((i * 1000 + 5) * SECOND);
+        cr_expect_eq(finding->severity, SEVERITY_WARNING, "time %d", i + 1);
+    }
+}

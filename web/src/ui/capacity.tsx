@@ -1,7 +1,8 @@
 /* The healthy nodes of a cluster before, during and after a repair, as bars over all nodes. */
 import { count } from "../format";
 
-const WIDTH = 240;
+const LABEL = 48;
+const WIDTH = 150;
 const LEAST = 4; /* what is out is never thinner */
 
 function Row({ label, healthy, nodes, y }: { label: string; healthy: number; nodes: number; y: number }) {
@@ -12,9 +13,9 @@ function Row({ label, healthy, nodes, y }: { label: string; healthy: number; nod
       <text class="capl" x="0" y={y + 9}>
         {label}
       </text>
-      <rect class="cap1" x="64" y={y} width={Math.max(0, WIDTH - gone)} height="10" />
-      {gone > 0 && <rect class="cap0" x={64 + WIDTH - gone} y={y} width={gone} height="10" />}
-      <text class="capn" x={64 + WIDTH + 8} y={y + 9}>
+      <rect class="cap1" x={LABEL} y={y} width={Math.max(0, WIDTH - gone)} height="10" />
+      {gone > 0 && <rect class="cap0" x={LABEL + WIDTH - gone} y={y} width={gone} height="10" />}
+      <text class="capn" x={LABEL + WIDTH + 8} y={y + 9}>
         {count(healthy)} of {count(nodes)}
       </text>
     </>
@@ -30,7 +31,7 @@ export interface CapacityProps {
 
 export function Capacity({ before, during, after, nodes }: CapacityProps) {
   return (
-    <svg class="cap" viewBox="0 0 420 48" width="420" height="48" role="img" aria-label={`Healthy nodes: ${count(before)} now, ${count(during)} during the repair, ${count(after)} after it, of ${count(nodes)}`}>
+    <svg class="cap" viewBox="0 0 300 48" width="300" height="48" role="img" aria-label={`Healthy nodes: ${count(before)} now, ${count(during)} during the repair, ${count(after)} after it, of ${count(nodes)}`}>
       <Row label="now" healthy={before} nodes={nodes} y={2} />
       <Row label="during" healthy={during} nodes={nodes} y={18} />
       <Row label="after" healthy={after} nodes={nodes} y={34} />

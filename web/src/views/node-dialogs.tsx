@@ -190,13 +190,15 @@ function RequestForm({ node, onClose }: Part) {
         }
         decision={
           <>
-            <Options
-              legend="Action"
-              name="action"
-              value={chosen.value}
-              onChange={(value) => (chosen.value = value)}
-              options={options.map((one) => (one.value === asked && node.incidents.length > 0 ? { ...one, sub: `${one.sub}; what the open incident asks for` } : one))}
-            />
+            <div class="blk">
+              <Options
+                legend="Action"
+                name="action"
+                value={chosen.value}
+                onChange={(value) => (chosen.value = value)}
+                options={options.map((one) => (one.value === asked && node.incidents.length > 0 ? { ...one, sub: `${one.sub}; what the open incident asks for` } : one))}
+              />
+            </div>
             <div class="blk">
               <Field label="Why" name="reason" multiline required value={reason.value} onInput={(value) => (reason.value = value)} placeholder="What you saw; the approver reads it first" error={error.value?.field("reason")} />
             </div>

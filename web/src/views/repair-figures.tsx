@@ -62,7 +62,7 @@ function Times({ figures }: { figures: RepairStatistics }) {
           {
             key: "bar",
             head: "Mean time",
-            class: "barcell",
+            class: "figcell",
             cell: (row) => (
               <Bar
                 most={most}
@@ -94,7 +94,7 @@ function Rules({ figures }: { figures: RepairStatistics }) {
       rowKey={(row) => `${row.check_id}:${row.code}`}
       columns={[
         { key: "rule", head: "Rule", class: "nw", cell: (row) => <span class="mono">{row.check_id}{row.code ? `:${row.code}` : ""}</span> },
-        { key: "bar", head: "Right", class: "barcell", cell: (row) => <Bar most={1} parts={[{ kind: "b1", value: row.right_ratio }]} label={percent(row.right_ratio)} /> },
+        { key: "bar", head: "Right", class: "figcell", cell: (row) => <Bar most={1} parts={[{ kind: "b1", value: row.right_ratio }]} label={percent(row.right_ratio)} /> },
         { key: "n", head: <span class="vh">Of</span>, number: true, class: "nw", cell: (row) => `${percent(row.right_ratio)}, ${count(row.right)} of ${count(row.repairs)}` },
       ]}
     />
@@ -113,7 +113,7 @@ function Lost({ figures, clusterId }: { figures: RepairStatistics; clusterId: st
       rowKey={(row) => row.node_id}
       columns={[
         { key: "node", head: "Node", class: "nw", cell: (row) => <a class="name" href={`/clusters/${clusterId}/nodes/${row.node_id}`}>{row.node_name}</a> },
-        { key: "bar", head: "Out of service", class: "barcell", cell: (row) => <Bar most={most} parts={[{ kind: "b3", value: row.hours }]} label={`${row.hours.toFixed(1)} h`} /> },
+        { key: "bar", head: "Out of service", class: "figcell", cell: (row) => <Bar most={most} parts={[{ kind: "b3", value: row.hours }]} label={`${row.hours.toFixed(1)} h`} /> },
         { key: "hours", head: <span class="vh">Hours</span>, number: true, class: "nw", cell: (row) => `${row.hours.toFixed(1)} h` },
       ]}
     />

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "bench/fleet.h"
 
-#define ORDERS_MAX 64
+#define ORDERS_MAX 256
 
 enum order_verb { ORDER_BREAK, ORDER_SILENCE, ORDER_MEND };
 

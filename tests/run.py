@@ -221,7 +221,7 @@ SANITIZER_ENV = {
 NOT_SANITIZED = ["audit", "authz", "backchannel", "bearer", "bola", "catalogue", "check_overrides", "command_keys", "copied_keys", "custom_checks",
                  "detection",
                  "figures", "folding", "issuers", "limits", "members", "migrations", "node_state", "org_isolation", "platform", "policies",
-                 "rejoin", "repair_report", "repair_safety", "repair_storm", "repairs", "replicas", "serials", "statements", "webhooks"]
+                 "rejoin", "repair_report", "repair_safety", "repair_storm", "repairs", "replicas", "serials", "simulated_faults", "statements", "webhooks"]
 
 
 def asan_pytest(path, extra=()):

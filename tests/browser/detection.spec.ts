@@ -1,7 +1,7 @@
 /* Faults as they are judged: cells of the matrix, incidents with what was folded into them, checks and how they are set, the past of a part. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach } from "node:test";
-import { axe, eventually, LARGE, looksRight, nodeId, reads, says, Stage, test } from "./support";
+import { axe, eventually, LARGE, looksRight, nodeId, overflow, reads, says, Stage, test } from "./support";
 
 let stage: Stage;
 before(async () => {
@@ -147,4 +147,25 @@ test("maintenance is begun for a time, says until when and by whom, and is ended
   await page.goto(`${stage.base}${base}/nodes/${nodeId(31, 1)}`);
   await says(page, /Its driver was changed lately: GPUs, drivers and services that are missing are a warning until then/);
   await stage.leave(page);
+});
+
+test("no page of checks, incidents and serials scrolls sideways at 320, 768 and 1024 px", async () => {
+  const pages: [path: string, shows: string | RegExp][] = [
+    [`/incidents/${incident(401)}`, "Automatic repair of 3 nodes is held while this is open."],
+    ["/settings/checks", "gpu_lost"],
+    ["/settings/checks/pcie_aer", "Its lines are being sorted out with the vendor"],
+    ["/settings/checks/gpu_xid?do=set&mode=shadow", /It would have opened/],
+    ["/serials?q=J9000", /matches for J9000/],
+    [`/nodes/${nodeId(17, 3)}/machine`, "gpu-old-03"],
+  ];
+  for (const [path, shows] of pages) {
+    const page = await stage.page(path);
+    await says(page, shows);
+    for (const width of [320, 768, 1024]) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.waitForFunction((wanted) => innerWidth === wanted, width);
+      assert.ok((await overflow(page)) <= 0, `${path} at ${width}`);
+    }
+    await stage.leave(page);
+  }
 });

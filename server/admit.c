@@ -138,6 +138,25 @@ static bool check_browser(struct exchange *ex)
 
 /* ------------------------------------------------------------------ the caller */
 
+/* Who is nobody yet is counted by address. */
+static bool take_address_limits(struct exchange *ex, struct limits *limits, int64_t now_us)
+{
+    const struct request *rq = &ex->rq;
+    unsigned flags = rq->route->flags;
+    if ((flags & ROUTE_LOGOUT) != 0) {
+        /* Both: ids of issuers that do not exist would give as many buckets as one likes. */
+        return limits_take_address(limits, LIMIT_LOGOUT, &rq->path_ids[0], rq->address, now_us,
+                                   &ex->limits) &&
+               limits_take_address(limits, LIMIT_LOGOUT_ADDRESS, NULL, rq->address, now_us,
+                                   &ex->limits);
+    }
+    if ((flags & (ROUTE_SIGN_IN | ROUTE_JOIN)) == 0) {
+        return true;
+    }
+    return limits_take_address(limits, (flags & ROUTE_JOIN) != 0 ? LIMIT_JOIN : LIMIT_SIGN_IN, NULL,
+                               rq->address, now_us, &ex->limits);
+}
+
 /* What one caller takes must leave the others theirs. Agents are held by the interval they are
  * told.
  */
@@ -155,16 +174,7 @@ static bool take_limits(struct exchange *ex)
                limits_take(limits, LIMIT_ORG, caller->org.bytes, sizeof(caller->org.bytes), now_us,
                            &ex->limits);
     }
-    unsigned flags = ex->rq.route->flags;
-    if ((flags & (ROUTE_SIGN_IN | ROUTE_JOIN | ROUTE_LOGOUT)) == 0) {
-        return true;
-    }
-    return limits_take_address(limits,
-                               (flags & ROUTE_JOIN) != 0     ? LIMIT_JOIN
-                               : (flags & ROUTE_LOGOUT) != 0 ? LIMIT_LOGOUT
-                                                             : LIMIT_SIGN_IN,
-                               (flags & ROUTE_LOGOUT) != 0 ? &ex->rq.path_ids[0] : NULL,
-                               ex->rq.address, now_us, &ex->limits);
+    return take_address_limits(ex, limits, now_us);
 }
 
 static void refuse_limit(struct exchange *ex)

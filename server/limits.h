@@ -12,12 +12,13 @@
 #define LIMITS_WINDOW_S 60
 
 /* X(symbol, name as clients see it) */
-#define LIMIT_TABLE(X)                                                      \
-    X(LIMIT_CREDENTIAL, "credential")                                       \
-    X(LIMIT_ORG, "org")                                                     \
-    X(LIMIT_SIGN_IN, "sign-in") /* by address: one who is nobody yet */     \
-    X(LIMIT_JOIN, "join")       /* by address: agents that join or renew */ \
-    X(LIMIT_LOGOUT, "logout")   /* by issuer and address: back-channel logout */
+#define LIMIT_TABLE(X)                                                                         \
+    X(LIMIT_CREDENTIAL, "credential")                                                          \
+    X(LIMIT_ORG, "org")                                                                        \
+    X(LIMIT_SIGN_IN, "sign-in")               /* by address: one who is nobody yet */          \
+    X(LIMIT_JOIN, "join")                     /* by address: agents that join or renew */      \
+    X(LIMIT_LOGOUT, "logout")                 /* by issuer and address: back-channel logout */ \
+    X(LIMIT_LOGOUT_ADDRESS, "logout-address") /* the same, whatever issuers it names */
 enum limit {
 #define LIMIT_ENUM(sym, name) sym,
     LIMIT_TABLE(LIMIT_ENUM)

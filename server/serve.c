@@ -239,6 +239,8 @@ static bool build(struct server *server)
         [LIMIT_SIGN_IN] = config.rate_sign_in_per_minute,
         [LIMIT_JOIN] = config.rate_join_per_minute,
         [LIMIT_LOGOUT] = config.rate_logout_per_minute,
+        /* one provider may serve many issuers */
+        [LIMIT_LOGOUT_ADDRESS] = 10 * config.rate_logout_per_minute,
     };
     server->limits = limits_new(per_minute);
     server->follow = follow_new(FOLLOW_MS);

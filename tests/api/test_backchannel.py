@@ -1,5 +1,6 @@
 """Back-channel logout with two servers over one database: what one is told, the other obeys; each token acts once; a limit of its own."""
 import threading
+import uuid
 
 import pytest
 from login import Browser, Login
@@ -91,3 +92,14 @@ def test_T8_logouts_are_counted_by_issuer_and_address(second, login, server, idp
     assert send(other, "198.51.100.7").status_code == 400, "another issuer too"
     assert second.api("POST", "/api/v1/session", {"token": "msl_" + "x" * 43}, token=False,
                       headers={"X-Forwarded-For": "198.51.100.7"}).status_code == 401, "and people sign in"
+
+
+def test_T8_made_up_issuers_give_an_address_no_further_logouts(second):
+    def send(address="198.51.100.40"):
+        return second.client.post(second.url(f"/auth/backchannel-logout/{uuid.uuid4()}"), data={"logout_token": "x.y.z"},
+                                  headers={"X-Forwarded-For": address})
+    assert [send().status_code for _ in range(50)] == [404] * 50
+    # one comes back in a little more than a second
+    refused = next(answer for answer in (send() for _ in range(5000)) if answer.status_code == 429)
+    assert refused.json()["violated-policies"] == ["logout-address"]
+    assert send("198.51.100.41").status_code == 404

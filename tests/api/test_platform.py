@@ -4,6 +4,7 @@ import uuid
 
 import pytest
 from agent import Agent, fault, stream
+from login import Login
 from server import Musterd
 from waiting import wait_for
 from world import World
@@ -170,6 +171,34 @@ def test_the_platform_is_administered_from_a_suspended_organization_too(server):
     wait_for(lambda: server.api("GET", "/api/v1/clusters", token=token).status_code == 403)
     assert server.api("GET", "/api/v1/platform/orgs", token=token).status_code == 200
     assert server.api("POST", f"/api/v1/platform/orgs/{org.org.id}/resume", {"reason": "x"}, token=token).status_code == 200
+
+
+def test_tokens_of_its_issuers_are_refused_too(server, idp_host):
+    org = fresh(server, "bearer")
+    login = Login(org, idp_host.idp(), bearer=True)
+    login.grant("ops", "viewer")
+    token = login.idp.token(groups=["ops"])
+
+    def get(status):
+        return wait_for(lambda: (lambda answer: answer if answer.status_code == status else None)(server.api("GET", "/api/v1/clusters", token=token)))
+    get(200)
+    suspend(org)
+    assert get(403).json()["code"] == "org_suspended"
+    fresh_token = login.idp.token(groups=["ops"], sub="another")
+    first = server.api("GET", "/api/v1/clusters", token=fresh_token)
+    assert first.status_code == 403 and first.json()["code"] == "org_suspended", "who comes for the first time is told the same"
+    suspend(org, "x", "resume")
+    get(200)
+
+
+def test_a_link_of_the_audit_log_opens_nothing_while_suspended(server):
+    org = fresh(server, "link")
+    url = org.api("POST", "audit/export-links", {}).json()["url"]
+    path = url[url.index("/downloads/"):]
+    suspend(org)
+    assert server.api("GET", path, token=False).status_code == 401
+    suspend(org, "x", "resume")
+    assert server.api("GET", path, token=False).status_code == 200, "it was not used up"
 
 
 # ---------------------------------------------------------------- every replica, open streams

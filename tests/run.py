@@ -218,9 +218,8 @@ SANITIZER_ENV = {
 
 # These walk SQL, or the same C once more for every kind of caller, or wait for what loops do: under the sanitizers they would cost many
 # minutes and show little. `script/test asan-all` runs them too.
-NOT_SANITIZED = ["audit", "authz", "backchannel", "bearer", "bola", "catalogue", "check_overrides", "command_keys", "copied_keys", "custom_checks",
-                 "detection",
-                 "figures", "folding", "issuers", "limits", "members", "migrations", "node_state", "org_isolation", "platform", "policies",
+NOT_SANITIZED = ["attacks", "audit", "authz", "backchannel", "bearer", "bola", "catalogue", "check_overrides", "command_keys", "copied_keys",
+                 "custom_checks", "detection", "figures", "folding", "issuers", "limits", "members", "migrations", "node_state", "org_isolation", "platform", "policies",
                  "rejoin", "repair_report", "repair_safety", "repair_storm", "repairs", "replicas", "serials", "simulated_faults", "statements", "webhooks"]
 
 

@@ -407,6 +407,8 @@ static void perform(struct http_client *client, struct http_answer *answer)
 
     if (code != CURLE_OK) {
         buf_clear(&answer->body);
+        answer->unsent = code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT ||
+                         code == CURLE_PEER_FAILED_VERIFICATION;
         explain(client, code, answer);
         return;
     }
@@ -426,6 +428,7 @@ void http_client_send(struct http_client *client, const char *method, const char
 
     buf_clear(&ret_answer->body);
     ret_answer->status = 0;
+    ret_answer->unsent = false;
     ret_answer->retry_after_s = -1;
     ret_answer->max_age_s = -1;
     ret_answer->error[0] = '\0';

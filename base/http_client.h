@@ -28,6 +28,7 @@ struct http_answer {
     long retry_after_s; /* 1 to 86400; -1 = none */
     long max_age_s;     /* Cache-Control: 0 for no-store and no-cache, at most a year; -1 = none */
     char error[160];    /* set when status is 0 */
+    bool unsent;        /* status is 0 and surely nothing of the request left this machine */
 };
 
 struct http_client *http_client_new(const struct http_client_options *options);

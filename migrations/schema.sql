@@ -647,8 +647,8 @@ CREATE TABLE muster.command (
     executor text DEFAULT 'agent'::text NOT NULL,
     holder uuid,
     lease_until timestamp with time zone,
-    CONSTRAINT command_action_check CHECK (((action = ANY (ARRAY['reset_gpu'::text, 'reboot'::text])) OR ((executor = 'machine'::text) AND (action = 'power_cycle'::text)))),
-    CONSTRAINT command_executor_check CHECK ((executor = ANY (ARRAY['agent'::text, 'machine'::text]))),
+    CONSTRAINT command_action_check CHECK (((action = ANY (ARRAY['reset_gpu'::text, 'reboot'::text])) OR ((executor = ANY (ARRAY['machine'::text, 'webhook'::text])) AND (action = 'power_cycle'::text)) OR ((executor = 'webhook'::text) AND (action = 'reprovision'::text)))),
+    CONSTRAINT command_executor_check CHECK ((executor = ANY (ARRAY['agent'::text, 'machine'::text, 'webhook'::text]))),
     CONSTRAINT command_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'sent'::text, 'accepted'::text, 'done'::text, 'refused'::text, 'failed'::text, 'withdrawn'::text, 'expired'::text])))
 );
 

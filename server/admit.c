@@ -64,6 +64,9 @@ static void take_basics(struct exchange *ex)
     struct uuid id;
     ex->rq.cookies = ex->headers[HEADER_COOKIE];
     ex->rq.user_agent = ex->headers[HEADER_USER_AGENT];
+    ex->rq.hook_id = ex->headers[HEADER_HOOK_ID];
+    ex->rq.hook_at = ex->headers[HEADER_HOOK_AT];
+    ex->rq.hook_signature = ex->headers[HEADER_HOOK_SIGNATURE];
     if (!uuid_parse(ex->headers[HEADER_REQUEST_ID], &id)) {
         id = uuid_v7();
     }

@@ -37,6 +37,9 @@ struct http;
     X(HEADER_FORWARDED_PROTO, "X-Forwarded-Proto", false)  \
     X(HEADER_USER_AGENT, "User-Agent", false)              \
     X(HEADER_ORG, "Muster-Org", true)                      \
+    X(HEADER_HOOK_ID, "webhook-id", true)                  \
+    X(HEADER_HOOK_AT, "webhook-timestamp", true)           \
+    X(HEADER_HOOK_SIGNATURE, "webhook-signature", true)    \
     X(HEADER_PREFER, "Prefer", false)                      \
     X(HEADER_ACCEPT, "Accept", false)                      \
     X(HEADER_ACCEPT_ENCODING, "Accept-Encoding", false)

@@ -52,4 +52,16 @@ const struct field webhook_delivery_query[] = {
     ROW(FIELD_ENUM, webhook_delivery_query, state, 0, 0, 0, states),
     END,
 };
+
+const struct field order_told_query[] = {
+    ROW(FIELD_STR, order_told_query, ticket, FIELD_REQUIRED, 1, 1023, NULL),
+    END,
+};
+
+static const char *const ends[] = {"done", "failed", "progress", NULL};
+const struct field order_told_body[] = {
+    ROW(FIELD_ENUM, order_told_in, state, FIELD_REQUIRED, 0, 0, ends),
+    ROW(FIELD_STR, order_told_in, detail, 0, 0, 1000, NULL),
+    END,
+};
 /* clang-format on */

@@ -37,4 +37,17 @@ struct webhook_delivery_query {
 };
 extern const struct field webhook_delivery_query[];
 
+struct order_told_query {
+    struct str ticket;
+    bool has_ticket;
+};
+extern const struct field order_told_query[];
+struct order_told_in {
+    struct str state;
+    struct str detail;
+    bool has_state;
+    bool has_detail;
+};
+extern const struct field order_told_body[];
+
 #endif

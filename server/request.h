@@ -92,6 +92,9 @@ struct request {
     bool bearer;        /* the credential came in the Authorization header */
     struct str cookies; /* raw headers, ptr NULL = absent; for signing in only */
     struct str user_agent;
+    struct str hook_id; /* Standard Webhooks' headers, raw; for call-backs only */
+    struct str hook_at;
+    struct str hook_signature;
     bool secure;            /* TLS here, or a trusted proxy says https: decides the cookie's name */
     const char *scope;      /* clusters and projects that the caller may do this to; NULL = all */
     uint8_t token_hash[32]; /* SHA-256 of the credential, when caller.kind is not CALLER_NONE */

@@ -22,6 +22,7 @@
 #include "server/handlers/members.h"
 #include "server/handlers/node_grid.h"
 #include "server/handlers/nodes.h"
+#include "server/handlers/orders.h"
 #include "server/handlers/orgs.h"
 #include "server/handlers/overview.h"
 #include "server/handlers/policies.h"
@@ -298,6 +299,10 @@ const struct route routes[] = {
      .flags = ROUTE_ORG | ROUTE_LIST | ROUTE_COMPRESS},
     {.method = "POST", .path = "/api/v1/webhooks/{webhook}/deliveries/{delivery}/redeliver", .operation = "webhook_redeliver", .perm = PERM_WEBHOOK_WRITE,
      .success = 200, .sql = SQL_WEBHOOK_REDELIVER, .args = ARG_KEY | ARG_ACTOR, .flags = ROUTE_ORG | ROUTE_VERB},
+
+    /* What the operators' automation tells of its orders. */
+    {.method = "POST", .path = "/callbacks/orders", .operation = "order_told", .perm = PERM_PUBLIC, .success = 204, .sql = -1,
+     BODY(order_told_body, order_told_in), QUERY(order_told_query, order_told_query), .handler = order_told, .flags = ROUTE_VERB | ROUTE_JOIN},
 
     /* audit */
     {.method = "GET", .path = "/api/v1/audit", .operation = "audit_list", .perm = PERM_AUDIT_READ, .success = 200, .sql = -1,

@@ -387,7 +387,7 @@ SUITES = [
     ("e2e", suite_e2e, True, "script/server and a real kernel line to a finished repair"),
     ("browser", suite_browser, True, "the console in Debian's Chromium, with axe"),
     ("schedulers", suite_schedulers, True, "repairs on nodes of a real Slurm, and of a Kubernetes API server as recorded"),
-    ("machines", suite_machines, True, "power cycles by IPMI and Redfish"),
+    ("machines", suite_machines, True, "power cycles by IPMI and Redfish, and the operator's own automation"),
     ("crash", suite_crash, True, "kill -9 and immediate stops under load"),
     ("asan", suite_asan, False, "units, API and agent suites under AddressSanitizer and UBSan"),
     ("asan-all", suite_asan_all, False, "all of the API suite under them"),

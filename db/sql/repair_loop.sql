@@ -3,7 +3,7 @@
 -- Nodes whose proposal has to be made, refreshed or ended. $2 actions in the order of their weight $3 proposed state $4 states ended by a
 -- person's no $5 cooldown in seconds $6 actions after whose failure only a person is left $7 failed state $8 succeeded state
 -- $9 actions with an executor $10 checks that settle $11 seconds in which they do $12 checks with a grace $13 its seconds
--- $14 actions of a controller $15 nodes that have one: "org/cluster/node"
+-- $14 actions of a controller $15 nodes that have one: "org/cluster/node" $16 what the clusters' own automation does: "org/cluster/action"
 -- name: repair_due
 -- role: loop
 WITH bound AS MATERIALIZED (
@@ -49,7 +49,8 @@ SELECT r.node_id FROM waiting r JOIN cluster c ON c.org_id = $1 AND c.id = r.clu
         OR (r.requested_by = 'muster' AND (b.held OR b.weight > array_position($2::text[], r.action)))
         OR (r.executor IS NOT NULL) <> (r.action = ANY ($9::text[])
                                          OR (r.action = ANY ($14::text[]) AND EXISTS (SELECT FROM node m JOIN org o ON o.id = $1
-                                             WHERE m.org_id = $1 AND m.id = r.node_id AND o.name || '/' || c.name || '/' || m.name = ANY ($15::text[])))))
+                                             WHERE m.org_id = $1 AND m.id = r.node_id AND o.name || '/' || c.name || '/' || m.name = ANY ($15::text[])))
+                                         OR EXISTS (SELECT FROM org o WHERE o.id = $1 AND o.name || '/' || c.name || '/' || r.action = ANY ($16::text[]))))
 LIMIT 256;
 
 -- Makes and refreshes proposals. $2 array of {node_id, id, action, incident_id, incident_ids, plan, plan_hash, boot_id, attempt, executor,
@@ -272,14 +273,14 @@ WITH cur AS MATERIALIZED (
     FROM cmd, cur WHERE r.org_id = $1 AND r.id = cur.id
   RETURNING r.id, r.version
 ), step AS (
-  UPDATE repair_step s SET detail = 'Ordered the ' || CASE $8::text WHEN 'agent' THEN 'agent' ELSE 'machine' END || ' to ' || replace(cur.action, '_', ' ') || '; waiting for it to take the order.'
+  UPDATE repair_step s SET detail = 'Ordered the ' || CASE $8::text WHEN 'agent' THEN 'agent' WHEN 'webhook' THEN 'operator''s automation' ELSE 'machine' END || ' to ' || replace(cur.action, '_', ' ') || '; waiting for it to take the order.'
     FROM upd JOIN cur ON cur.id = upd.id WHERE s.org_id = $1 AND s.repair_id = upd.id AND s.ended_at IS NULL
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1, command_seq = h.command_seq + 1 FROM upd WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
   INSERT INTO event (org_id, seq, type, cluster_id, node_id, incident_id, repair_id, summary, data)
   SELECT $1, head.event_seq, 'repair.step', cur.cluster_id, cur.node_id, cur.incident_id, cur.id,
-         'Repair ' || cur.no || CASE $8::text WHEN 'agent' THEN ': the agent of ' ELSE ': the controller of ' END || nd.name || ' is ordered to ' || replace(cur.action, '_', ' '),
+         'Repair ' || cur.no || CASE $8::text WHEN 'agent' THEN ': the agent of ' WHEN 'webhook' THEN ': the automation of ' ELSE ': the controller of ' END || nd.name || ' is ordered to ' || replace(cur.action, '_', ' '),
          jsonb_build_object('no', cur.no, 'action', cur.action, 'command_id', cmd.id, 'epoch', jsonb_build_array(cmd.epoch_generation, cmd.epoch_n))
     FROM head, cur, nd, cmd
 ), au AS (

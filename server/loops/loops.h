@@ -33,6 +33,7 @@ extern const struct runner_spec approve_repairs_loop; /* what policies decide, a
 extern const struct runner_spec run_repairs_loop;
 extern const struct runner_spec roll_up_loop;          /* summaries and history */
 extern const struct runner_spec maintain_loop;         /* partitions, anchors, pruning */
+extern const struct runner_spec drive_hooks_loop;      /* orders to operators' automation */
 extern const struct runner_spec drive_machines_loop;   /* orders to controllers */
 extern const struct runner_spec watch_schedulers_loop; /* Slurm, Kubernetes */
 extern const struct runner_spec send_webhooks_loop;    /* what happened, told elsewhere */

@@ -45,6 +45,7 @@ static enum err find_due(struct runner *runner, const struct uuid *org, const ch
     db_arg_i64(&args, arena, config.boot_grace_seconds);
     db_arg(&args, of_machines.text);
     db_arg(&args, machine_names());
+    db_arg(&args, hook_names());
     enum err err = runner_query(runner, SQL_REPAIR_DUE, org, &args, &rows);
     if (err != 0) {
         return err;

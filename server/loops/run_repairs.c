@@ -115,7 +115,9 @@ static enum err look_at(struct runner *runner, const struct uuid *org, const str
     work.has_machine =
         machine_find(db_text(rows, row, db_rows_col(rows, "org_name")),
                      db_text(rows, row, db_rows_col(rows, "cluster_name")), work.node_name) != NULL;
-    const struct executor *executor = executor_for(work.action, work.has_machine);
+    work.hooked = hook_actions(db_text(rows, row, db_rows_col(rows, "org_name")),
+                               db_text(rows, row, db_rows_col(rows, "cluster_name")));
+    const struct executor *executor = executor_for(work.action, work.has_machine, work.hooked);
     repair_next_decide(runner_arena(runner), &work, executor, &settings, &next);
     switch (next.todo) {
     case TODO_ACT:

@@ -95,6 +95,7 @@ void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts 
     f.node_name = text_of(rows, row, "node_name");
     f.has_machine = machine_find(text_of(rows, row, "org_name"), text_of(rows, row, "cluster_name"),
                                  f.node_name) != NULL;
+    f.hooked = hook_actions(text_of(rows, row, "org_name"), text_of(rows, row, "cluster_name"));
     f.rack = text_of(rows, row, "rack");
     f.leaf = text_of(rows, row, "leaf");
     f.healthy_now = str_eq_c(text_of(rows, row, "node_state"), "healthy");
@@ -187,7 +188,7 @@ static void write_what(struct enc *enc, const struct repair_facts *facts,
                        const struct repair_plan *plan)
 {
     const struct action_info *info = action_info(plan->action);
-    const struct executor *executor = executor_for(plan->action, facts->has_machine);
+    const struct executor *executor = executor_for(plan->action, facts->has_machine, facts->hooked);
 
     enc_key(enc, "node");
     enc_obj(enc);
@@ -245,7 +246,7 @@ void repair_judge(const struct repair_facts *facts, const struct policy *policy,
     c.mode = !facts->has_main || asked ? POLICY_CONFIRM
                                        : policy_mode_for(policy, facts->check_id, facts->code);
     c.attempt = facts->attempts[action] + 1;
-    c.has_executor = executor_for(action, facts->has_machine) != NULL;
+    c.has_executor = executor_for(action, facts->has_machine, facts->hooked) != NULL;
     admission_decide(policy, &c, ret_admission);
 }
 
@@ -307,7 +308,7 @@ void repair_plan_build(struct arena *arena, const struct repair_facts *facts,
 {
     CLEANUP(buf_free) struct buf text = {0};
     struct enc enc;
-    const struct executor *executor = executor_for(action, facts->has_machine);
+    const struct executor *executor = executor_for(action, facts->has_machine, facts->hooked);
     struct repair_plan plan = {
         .action = action,
         .attempt = facts->attempts[action] + 1,

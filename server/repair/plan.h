@@ -22,6 +22,7 @@ struct repair_facts {
     bool has_boot;
     struct str node_name;
     bool has_machine; /* its controller is in the executors file */
+    unsigned hooked;  /* hook_actions of its cluster */
     struct str rack;
     struct str leaf;
     bool healthy_now;

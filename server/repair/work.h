@@ -41,6 +41,7 @@ struct repair_work {
     struct str command_state;
     struct str command_result;
     bool command_late;
+    unsigned hooked;  /* hook_actions of the cluster; set by the reader's caller */
     bool has_machine; /* the node's controller is in the executors file; set by the reader's caller
                        */
     struct str scheduler; /* its kind; empty = none is configured for the cluster */

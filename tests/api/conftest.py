@@ -2,6 +2,7 @@
 
 Every answer that a test sees is held against api/openapi.yaml, and at the end every operation must have succeeded once.
 """
+import json
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 from contract import Contract  # noqa: E402
+from samples import HOOK_SECRET  # noqa: E402
 from fake_idp import IdpHost  # noqa: E402
 from server import Musterd  # noqa: E402
 from world import World  # noqa: E402
@@ -37,8 +39,13 @@ def idp_host():
 
 
 @pytest.fixture(scope="session")
-def server(idp_host):
-    with Musterd(trusted_proxies="127.0.0.9", outbound_allow=idp_host.allow) as running:
+def server(idp_host, tmp_path_factory):
+    """Orders of the cluster `hooked` go to an automation that nobody runs."""
+    folder = tmp_path_factory.mktemp("executors")
+    (folder / "secret").write_text(HOOK_SECRET)
+    (folder / "executors.json").write_text(json.dumps({"webhooks": [{"org": "main", "cluster": "hooked", "actions": ["reboot"], "url": "https://hook.invalid/",
+                                                                     "secret_file": str(folder / "secret")}]}))
+    with Musterd(trusted_proxies="127.0.0.9", outbound_allow=idp_host.allow, executors_file=str(folder / "executors.json")) as running:
         running.idp_host = idp_host
         yield running
 

@@ -2,12 +2,24 @@
 
 Each is a function of a World that makes what the request needs and gives {path, json, headers, query, token}.
 """
+import base64
+import json
 import secrets
+import time
 import urllib.parse
 import uuid
 
+import httpx
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
 from agent import Agent, b64, join_token
 from login import Browser, Login
+from receiver import sign
+from world import World
+
+HOOK_SECRET = "whsec_bXVzdGVyLXRlc3Qtc2VjcmV0LW9mLXRoaXJ0eS10d28="
 
 MATCH_1 = {"If-Match": '"1"'}
 
@@ -109,6 +121,34 @@ def delivery(w):
     """One that failed, as a test of a webhook that nobody answers leaves it."""
     hook = w.webhook(enabled=True)["id"]
     return {"webhook": hook, "delivery": w.api("POST", f"webhooks/{hook}/test").json()["id"]}
+
+
+def order_told(w):
+    """An order that the automation of the cluster `hooked` took; conftest.py names it in the executors file."""
+    server, command = w.server, str(uuid.uuid4())
+    server.sql(f"INSERT INTO cluster (org_id, id, project_id, name) VALUES ('{server.org_id}', gen_random_uuid(), '{server.project_id}', 'hooked')"
+               " ON CONFLICT DO NOTHING")
+    cluster = server.sql(f"SELECT id FROM cluster WHERE org_id = '{server.org_id}' AND name = 'hooked'").strip()
+    node = World(server).node(cluster)
+    server.sql("INSERT INTO command (org_id, id, node_id, epoch_generation, epoch_n, action, state, deadline_at, executor) VALUES"
+               f" ('{server.org_id}', '{command}', '{node}', 1, 1, 'reboot', 'accepted', now() + interval '1 hour', 'webhook')")
+    body, at = {"state": "done"}, str(int(time.time()))
+    sent = httpx.Request("POST", "http://x", json=body).content
+    now = int(time.time())
+    claims = {"iss": "muster", "aud": "order", "sub": server.org_id, "jti": command, "iat": now, "exp": now + 600, "after": 0, "limit": 1}
+    headers = {"webhook-id": command, "webhook-timestamp": at, "webhook-signature": sign(HOOK_SECRET, command, at, sent)}
+    return {"query": {"ticket": forged_ticket(server, claims)}, "json": body, "headers": headers, "token": False}
+
+
+def forged_ticket(server, claims):
+    """With the server's own key."""
+    link = server.api("POST", "/api/v1/audit/export-links", {}).json()["url"].rpartition("ticket=")[2]
+    key = serialization.load_pem_private_key((server.folder / "keys" / "ticket.es256.pem").read_bytes(), None)
+    head, given = link.split(".")[:2]
+    good = json.loads(base64.urlsafe_b64decode(given + "=" * (-len(given) % 4)))
+    text = head + "." + b64(json.dumps({**good, **{name: value for name, value in claims.items() if name != "iss"}}).encode())
+    r, s = decode_dss_signature(key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
+    return text + "." + b64(r.to_bytes(32, "big") + s.to_bytes(32, "big"))
 
 
 def in_cluster(w):
@@ -257,6 +297,7 @@ SAMPLES = {
     "webhook_test": lambda w: {"path": {"webhook": w.webhook()["id"]}},
     "webhook_delivery_list": lambda w: {"path": {"webhook": w.webhook()["id"]}},
     "webhook_redeliver": lambda w: {"path": delivery(w)},
+    "order_told": order_told,
     "policy_list": lambda w: {},
     "policy_create": lambda w: {"json": {"cluster_id": w.cluster(), "mode": "automatic"}},
     "policy_get": lambda w: {"path": {"policy": w.policy()}},

@@ -23,7 +23,7 @@ def read_routes():
 
 
 ROUTES = read_routes()
-PUBLIC = {"audit_download", "device_code_create", "device_token_create", "healthz", "readyz", "metrics", "openapi", "problem_page", "session_create", "sign_in_options", "sign_in_start",
+PUBLIC = {"order_told", "audit_download", "device_code_create", "device_token_create", "healthz", "readyz", "metrics", "openapi", "problem_page", "session_create", "sign_in_options", "sign_in_start",
           "sign_in_callback", "backchannel_logout", "agent_enroll", "agent_challenge",
           "agent_token"}
 

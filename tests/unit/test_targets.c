@@ -85,3 +85,26 @@ Test(targets, a_mistake_is_named_with_its_place)
     cr_assert_not(targets_read("/nonexistent", error, sizeof error));
     cr_assert(strstr(error, "/nonexistent") != NULL);
 }
+
+#define HOOK(more) \
+    "{\"webhooks\":[{\"org\":\"main\",\"cluster\":\"gpu\",\"secret_file\":\"/s\"," more "}]}"
+
+Test(targets, a_webhook_carries_out_the_actions_that_it_names)
+{
+    cr_assert(read_text(HOOK("\"actions\":[\"reboot\",\"reprovision\"],\"url\":\"https://a/b\"")),
+              "%s", error);
+    cr_assert_eq(hook_actions(STR("main"), STR("gpu")),
+                 1u << ACTION_REBOOT | 1u << ACTION_REPROVISION);
+    cr_assert_eq(hook_actions(STR("main"), STR("other")), 0);
+    cr_assert_str_eq(hook_names(), "{main/gpu/reboot,main/gpu/reprovision}");
+}
+
+Test(targets, a_webhook_that_cannot_be_is_refused_with_the_reason)
+{
+    cr_assert_not(read_text(HOOK("\"actions\":[\"remove\"],\"url\":\"https://a/b\"")));
+    cr_assert_not(read_text(HOOK("\"actions\":[\"reboot\"],\"url\":\"http://a/b\"")));
+    cr_assert(strstr(error, "https://") != NULL, "%s", error);
+    cr_assert_not(read_text(
+        HOOK("\"actions\":[\"reboot\"],\"url\":\"https://a/b\",\"status_url\":\"https://a/c\"")));
+    cr_assert(strstr(error, "{id}") != NULL, "%s", error);
+}

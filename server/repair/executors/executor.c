@@ -11,12 +11,16 @@
 static const struct executor *const executors[] = {
     &executor_agent,
     &executor_machine,
+    &executor_hook,
 };
 
-const struct executor *executor_for(enum repair_action action, bool has_machine)
+const struct executor *executor_for(enum repair_action action, bool has_machine, unsigned hooked)
 {
+    if ((hooked & executor_hook.actions & (1u << action)) != 0) {
+        return &executor_hook;
+    }
     for (size_t i = 0; i < COUNTOF(executors); i++) {
-        if ((executors[i]->actions & (1u << action)) != 0 &&
+        if ((executors[i]->actions & (1u << action)) != 0 && executors[i] != &executor_hook &&
             (executors[i] != &executor_machine || has_machine)) {
             return executors[i];
         }
@@ -37,7 +41,7 @@ unsigned executor_actions(const char *name)
 enum act_result executor_order(struct db_conn *conn, struct arena *arena, const struct uuid *org,
                                const struct repair_work *work, const char *order_args)
 {
-    const struct executor *executor = executor_for(work->action, work->has_machine);
+    const struct executor *executor = executor_for(work->action, work->has_machine, work->hooked);
     struct repair_list acting = repair_event_from(REPAIR_ON_ACTED);
     struct db_args args = {0};
     struct db_rows *rows = NULL;

@@ -47,8 +47,9 @@ struct executor {
     enum watch_result (*watch)(const struct repair_work *work);
 };
 
-/* NULL when nothing here can do it. has_machine: the node's controller is in the executors file. */
-const struct executor *executor_for(enum repair_action action, bool has_machine);
+/* NULL when nothing here can do it. has_machine: the node's controller is in the executors file;
+ * hooked: what the cluster's own automation does (hook_actions), before everybody else. */
+const struct executor *executor_for(enum repair_action action, bool has_machine, unsigned hooked);
 /* Bits of the actions that the executor of this name can do; 0 when there is none. */
 unsigned executor_actions(const char *name);
 
@@ -60,6 +61,7 @@ enum act_result executor_order(struct db_conn *conn, struct arena *arena, const 
 enum watch_result executor_watch_order(const struct repair_work *work);
 
 extern const struct executor executor_agent;   /* signed commands that the node fetches */
+extern const struct executor executor_hook;    /* the operator's own automation, by messages */
 extern const struct executor executor_machine; /* the node's controller (BMC): power */
 
 #endif

@@ -14,6 +14,12 @@
 struct file_in {
     struct str schedulers;
     struct str machines;
+    struct str webhooks;
+};
+
+struct hook_in {
+    struct hook_target hook;
+    struct str_list actions;
 };
 
 struct machine_in {
@@ -34,6 +40,19 @@ struct scheduler_in {
 static const struct field file_fields[] = {
     {"schedulers", FIELD_JSON, AT(file_in, schedulers), .max = (int64_t)TARGETS_FILE_MAX},
     {"machines", FIELD_JSON, AT(file_in, machines), .max = (int64_t)TARGETS_FILE_MAX},
+    {"webhooks", FIELD_JSON, AT(file_in, webhooks), .max = (int64_t)TARGETS_FILE_MAX},
+    {NULL},
+};
+static const char *const hook_words[] = {"reset_gpu", "reboot", "power_cycle", "reprovision", NULL};
+static const struct field hook_fields[] = {
+    {"org", FIELD_NAME, AT(hook_in, hook.org), .flags = FIELD_REQUIRED},
+    {"cluster", FIELD_NAME, AT(hook_in, hook.cluster), .flags = FIELD_REQUIRED},
+    {"actions", FIELD_STR_LIST, AT(hook_in, actions), .flags = FIELD_REQUIRED, .min = 1, .max = 4, .names = hook_words},
+    {"url", FIELD_STR, AT(hook_in, hook.url), .flags = FIELD_REQUIRED, .max = TEXT_MAX},
+    {"status_url", FIELD_STR, AT(hook_in, hook.status_url), .max = TEXT_MAX},
+    {"secret_file", FIELD_STR, AT(hook_in, hook.secret_file), .flags = FIELD_REQUIRED, .min = 1, .max = TEXT_MAX},
+    {"ca_file", FIELD_STR, AT(hook_in, hook.ca_file), .max = TEXT_MAX},
+    {"timeout_seconds", FIELD_I64, AT(hook_in, hook.timeout_s), .min = 1, .max = 60},
     {NULL},
 };
 static const char *const machine_kinds[] = {"ipmi", "redfish", NULL};
@@ -76,6 +95,9 @@ static size_t count;
 static struct machine *machines; /* MACHINES_MAX; in the arena */
 static size_t machine_count;
 static const char *names = "{}";
+static struct hook_target hooks[HOOKS_MAX];
+static size_t hook_count;
+static const char *hook_texts = "{}";
 
 static bool refuse(char *error, size_t cap, const char *where, const struct decode_errors *errors,
                    const char *detail)
@@ -181,6 +203,43 @@ static bool read_machine(struct str text, size_t place, char *error, size_t cap)
     return true;
 }
 
+static const char *hook_problem(const struct hook_target *hook)
+{
+    if (hook_find(hook->org, hook->cluster) != NULL) {
+        return "this cluster has a webhook already";
+    }
+    if (!str_starts(hook->url, STR("https://"))) {
+        return "url must be an https:// address";
+    }
+    return hook->status_url.len == 0 || (str_starts(hook->status_url, STR("https://")) &&
+                                         str_find(hook->status_url, STR("{id}"), 0) > 0)
+               ? NULL
+               : "status_url must be an https:// address with {id} in it";
+}
+
+static bool read_hook(struct str text, size_t place, char *error, size_t cap)
+{
+    struct decode_errors errors = {0};
+    struct hook_in in = {.hook = {.timeout_s = 20}};
+    const char *detail = NULL;
+    char where[64];
+
+    (void)snprintf(where, sizeof where, "webhooks[%zu]", place);
+    if (decode_body(arena, text, hook_fields, &in, &errors, &detail) != 0) {
+        return refuse(error, cap, where, &errors, detail);
+    }
+    const char *problem = hook_problem(&in.hook);
+    if (problem != NULL || hook_count == HOOKS_MAX) {
+        return refuse(error, cap, where, &errors, problem == NULL ? "there are too many" : problem);
+    }
+    for (size_t i = 0; i < in.actions.count; i++) {
+        enum repair_action action;
+        in.hook.actions |= action_parse(in.actions.items[i], &action) ? 1u << action : 0;
+    }
+    hooks[hook_count++] = in.hook;
+    return true;
+}
+
 typedef bool read_one(struct str text, size_t place, char *error, size_t cap);
 
 static bool read_list(struct str text, const char *name, read_one *read, char *error, size_t cap)
@@ -219,6 +278,23 @@ static void write_names(void)
     names = arena_strndup(arena, text.ptr, text.len);
 }
 
+static void write_hook_texts(void)
+{
+    CLEANUP(buf_free) struct buf text = {0};
+
+    for (size_t i = 0; i < hook_count; i++) {
+        for (unsigned action = 0; action < ACTION_COUNT; action++) {
+            if ((hooks[i].actions & (1u << action)) != 0) {
+                buf_printf(&text, "%s%.*s/%.*s/%s", text.len == 0 ? "{" : ",",
+                           STR_FMT(hooks[i].org), STR_FMT(hooks[i].cluster),
+                           action_info((enum repair_action)action)->name);
+            }
+        }
+    }
+    buf_add_c(&text, text.len == 0 ? "{}" : "}");
+    hook_texts = arena_strndup(arena, text.ptr, text.len);
+}
+
 bool targets_read(const char *path, char *error, size_t error_cap)
 {
     CLEANUP(buf_free) struct buf text = {0};
@@ -228,7 +304,9 @@ bool targets_read(const char *path, char *error, size_t error_cap)
 
     count = 0;
     machine_count = 0;
+    hook_count = 0;
     names = "{}";
+    hook_texts = "{}";
     if (path[0] == '\0') {
         return true;
     }
@@ -245,12 +323,15 @@ bool targets_read(const char *path, char *error, size_t error_cap)
     if (decode_body(arena, buf_str(&text), file_fields, &in, &errors, &detail) != 0) {
         return refuse(error, error_cap, path, &errors, detail);
     }
-    bool ok = (in.schedulers.len == 0 ||
-               read_list(in.schedulers, "schedulers", read_scheduler, error, error_cap)) &&
-              (in.machines.len == 0 ||
-               read_list(in.machines, "machines", read_machine, error, error_cap));
+    bool ok =
+        (in.schedulers.len == 0 ||
+         read_list(in.schedulers, "schedulers", read_scheduler, error, error_cap)) &&
+        (in.machines.len == 0 ||
+         read_list(in.machines, "machines", read_machine, error, error_cap)) &&
+        (in.webhooks.len == 0 || read_list(in.webhooks, "webhooks", read_hook, error, error_cap));
     if (ok) {
         write_names();
+        write_hook_texts();
     }
     return ok;
 }
@@ -264,6 +345,28 @@ const struct machine *machine_find(struct str org, struct str cluster, struct st
         }
     }
     return NULL;
+}
+
+const struct hook_target *hook_find(struct str org, struct str cluster)
+{
+    for (size_t i = 0; i < hook_count; i++) {
+        if (str_eq(hooks[i].cluster, cluster) && str_eq(hooks[i].org, org)) {
+            return &hooks[i];
+        }
+    }
+    return NULL;
+}
+
+unsigned hook_actions(struct str org, struct str cluster)
+{
+    const struct hook_target *hook = hook_find(org, cluster);
+
+    return hook == NULL ? 0 : hook->actions;
+}
+
+const char *hook_names(void)
+{
+    return hook_texts;
 }
 
 const char *machine_names(void)

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "server/repair/action.h"
 
 /*
  * The file is JSON (configuration key executors_file; docs/executors.md has the fields). It names
@@ -38,6 +39,22 @@ struct machine {
     int64_t timeout_s;        /* of one call; 1 to 60 */
 };
 
+/* The operator's own automation of one cluster. */
+struct hook_target {
+    struct str org;
+    struct str cluster;
+    unsigned actions;       /* bits 1 << enum repair_action that it carries out */
+    struct str url;         /* https:// */
+    struct str status_url;  /* https://, with {id} in it; empty = it cannot be asked */
+    struct str secret_file; /* read at each use */
+    struct str ca_file;
+    int64_t timeout_s; /* of one call; 1 to 60 */
+};
+#define HOOKS_MAX 64
+#define HOOK_ACTIONS                                                           \
+    (1u << ACTION_RESET_GPU | 1u << ACTION_REBOOT | 1u << ACTION_POWER_CYCLE | \
+     1u << ACTION_REPROVISION)
+
 /* The scheduler of one cluster. Fields of another kind are empty. */
 struct scheduler_target {
     struct str org;
@@ -66,5 +83,12 @@ const struct scheduler_target *target_find(struct str org, struct str cluster);
 const struct machine *machine_find(struct str org, struct str cluster, struct str node);
 /* All nodes that have one, "org/cluster/node", as PostgreSQL's text of an array. */
 const char *machine_names(void);
+
+/* NULL = the cluster has no automation of its own. */
+const struct hook_target *hook_find(struct str org, struct str cluster);
+/* What it does there: bits 1 << enum repair_action; 0 = nothing. */
+unsigned hook_actions(struct str org, struct str cluster);
+/* All of that, "org/cluster/action", as PostgreSQL's text of an array. */
+const char *hook_names(void);
 
 #endif

@@ -10,7 +10,7 @@
 struct follow;
 
 /* Each loop has one thread and one connection of the loop role. */
-#define LOOPS_COUNT 13
+#define LOOPS_COUNT 14
 
 /* After config_read, db_setup and follow_new, before follow_start. The loops start at once. */
 void loops_start(struct follow *follow);

@@ -4,6 +4,7 @@
 
 #include "agent/agent.h"
 #include "agent/answer.h"
+#include "agent/backoff.h"
 #include "agent/report.h"
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -15,7 +16,6 @@
 #define INTERVAL_MAX_S 3600.0
 /* Probes that answer later than this are in the next report. */
 #define ROUND_US (2 * INT64_C(1000000))
-#define BACKOFF_MAX_S 60
 
 void deliver_init(struct agent *agent, int64_t now_us)
 {
@@ -35,22 +35,10 @@ static double random_share(void)
     return (double)number / (double)UINT32_MAX;
 }
 
-/* Full jitter: anything from 0 to 1, 2, 4 ... 60 s, so that a fleet does not come back as one. */
 static void back_off(struct delivery *delivery, long retry_after_s, int64_t now_us)
 {
-    unsigned shift = delivery->failures < 6 ? delivery->failures : 6;
-    int64_t cap_s = INT64_C(1) << shift;
-    double wait_s;
-
-    if (cap_s > BACKOFF_MAX_S) {
-        cap_s = BACKOFF_MAX_S;
-    }
-    wait_s = random_share() * (double)cap_s;
-    if (retry_after_s > 0) {
-        wait_s += (double)(retry_after_s < 3600 ? retry_after_s : 3600);
-    }
-    delivery->failures++;
-    delivery->blocked_until_us = now_us + (int64_t)(wait_s * 1e6);
+    delivery->blocked_until_us = now_us + backoff_us(delivery->failures++, random_share(),
+                                                     delivery->interval_s, retry_after_s);
 }
 
 static void make_nonce(char *text)

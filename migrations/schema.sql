@@ -953,6 +953,12 @@ CREATE TABLE muster.installation (
     repairs_stopped_by text DEFAULT ''::text NOT NULL,
     repairs_stop_comment text DEFAULT ''::text NOT NULL,
     repairs_lifted_at timestamp with time zone,
+    breaker_opened_at timestamp with time zone,
+    breaker_open_reason text DEFAULT ''::text NOT NULL,
+    breaker_reset_at timestamp with time zone,
+    breaker_reset_by text DEFAULT ''::text NOT NULL,
+    breaker_reset_comment text DEFAULT ''::text NOT NULL,
+    CONSTRAINT installation_breaker_reset_comment_check CHECK ((length(breaker_reset_comment) <= 4095)),
     CONSTRAINT installation_one_check CHECK (one)
 );
 
@@ -1514,6 +1520,10 @@ CREATE TABLE muster.repair_guard (
     reset_by text DEFAULT ''::text NOT NULL,
     reset_comment text DEFAULT ''::text NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
+    nodes bigint DEFAULT 0 NOT NULL,
+    newly_unhealthy bigint DEFAULT 0 NOT NULL,
+    counted_at timestamp with time zone,
+    platform_told_at timestamp with time zone,
     CONSTRAINT repair_guard_reach_check CHECK ((reach = ANY (ARRAY['org'::text, 'cluster'::text, 'node'::text]))),
     CONSTRAINT repair_guard_reset_comment_check CHECK ((length(reset_comment) <= 4095)),
     CONSTRAINT repair_guard_stop_comment_check CHECK ((length(stop_comment) <= 4095))
@@ -2782,6 +2792,10 @@ CREATE POLICY due ON muster.org_head FOR SELECT TO muster_loop USING (true);
 
 CREATE POLICY due ON muster.repair FOR SELECT TO muster_loop USING (true);
 
+-- Name: repair_guard due; Type: POLICY
+
+CREATE POLICY due ON muster.repair_guard FOR SELECT TO muster_loop USING (true);
+
 -- Name: session due; Type: POLICY
 
 CREATE POLICY due ON muster.session FOR SELECT TO muster_loop USING (true);
@@ -3806,6 +3820,28 @@ GRANT UPDATE(repairs_stop_comment) ON TABLE muster.installation TO muster_app;
 -- Name: COLUMN installation.repairs_lifted_at; Type: ACL
 
 GRANT UPDATE(repairs_lifted_at) ON TABLE muster.installation TO muster_app;
+
+-- Name: COLUMN installation.breaker_opened_at; Type: ACL
+
+GRANT UPDATE(breaker_opened_at) ON TABLE muster.installation TO muster_app;
+GRANT UPDATE(breaker_opened_at) ON TABLE muster.installation TO muster_loop;
+
+-- Name: COLUMN installation.breaker_open_reason; Type: ACL
+
+GRANT UPDATE(breaker_open_reason) ON TABLE muster.installation TO muster_app;
+GRANT UPDATE(breaker_open_reason) ON TABLE muster.installation TO muster_loop;
+
+-- Name: COLUMN installation.breaker_reset_at; Type: ACL
+
+GRANT UPDATE(breaker_reset_at) ON TABLE muster.installation TO muster_app;
+
+-- Name: COLUMN installation.breaker_reset_by; Type: ACL
+
+GRANT UPDATE(breaker_reset_by) ON TABLE muster.installation TO muster_app;
+
+-- Name: COLUMN installation.breaker_reset_comment; Type: ACL
+
+GRANT UPDATE(breaker_reset_comment) ON TABLE muster.installation TO muster_app;
 
 -- Name: TABLE issuer; Type: ACL
 

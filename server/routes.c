@@ -399,6 +399,8 @@ const struct route routes[] = {
      .handler = repairs_allow_platform, BODY(guard_comment_body, guard_comment_in), .flags = ROUTE_SUSPENDED | ROUTE_VERB},
     {.method = "POST", .path = "/api/v1/clusters/{cluster}/breaker/reset", .operation = "cluster_breaker_reset", .perm = PERM_CLUSTER_WRITE, .success = 200,
      .sql = -1, .handler = breaker_reset_cluster, BODY(guard_reset_body, guard_comment_in), .flags = ROUTE_VERB},
+    {.method = "POST", .path = "/api/v1/platform/breaker/reset", .operation = "platform_breaker_reset", .perm = PERM_PLATFORM, .success = 200, .sql = -1,
+     .handler = breaker_reset_platform, BODY(guard_reset_body, guard_comment_in), .flags = ROUTE_VERB},
     {.method = "POST", .path = "/api/v1/breaker/reset", .operation = "org_breaker_reset", .perm = PERM_CLUSTER_WRITE, .success = 200, .sql = -1,
      .handler = breaker_reset_org, BODY(guard_reset_body, guard_comment_in), .flags = ROUTE_VERB | ROUTE_ORG},
 

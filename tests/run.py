@@ -190,7 +190,12 @@ def suite_e2e():
 
 
 def suite_crash():
-    return pytest_suite(["tests/crash"])
+    return pytest_suite(["tests/crash", "tests/crash_matrix"])
+
+
+def suite_crash_matrix():
+    """Each step of each action, cut short in each way."""
+    return pytest_suite(["tests/crash_matrix"], {"MUSTER_CRASH_MATRIX": "all"})
 
 
 def suite_schedulers():
@@ -396,6 +401,7 @@ SUITES = [
     ("fuzz", suite_fuzz, False, "every fuzz target, 1,000,000 inputs"),
     ("tidy", suite_tidy, False, "clang-tidy"),
     ("sim", suite_sim, False, "random walks of 10,000 nodes under the admission code, 10^6 steps a seed"),
+    ("crash-matrix", suite_crash_matrix, False, "every step of every repair action cut short in every way, effects counted at the far end"),
     ("model", suite_model, False, "spin over the model of lease, epoch and the agent's log"),
     ("identity-more", suite_identity_more, False, "signing in at glewlwyd, a second provider, from its Debian package"),
     ("soak", suite_soak, False, "hours in minutes: memory and descriptors stay flat"),

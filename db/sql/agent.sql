@@ -184,10 +184,12 @@ WITH runs AS (
   DELETE FROM command_key_due d USING nd WHERE d.org_id = $1 AND d.node_id = nd.id AND nd.key_n = nd.newest AND $3 IS NOT NULL RETURNING d.node_id
 ), due AS MATERIALIZED (
   SELECT c.id, c.repair_id, c.epoch_generation, c.epoch_n, c.action, c.args, c.boot_id, c.state
-    FROM command c JOIN org o ON o.id = c.org_id LEFT JOIN repair r ON r.org_id = $1 AND r.id = c.repair_id
+    FROM command c JOIN org o ON o.id = c.org_id CROSS JOIN installation whole LEFT JOIN repair r ON r.org_id = $1 AND r.id = c.repair_id
    WHERE c.org_id = $1 AND c.node_id = $2::uuid AND c.state IN ('ready', 'sent') AND c.deadline_at > now() AND {{repair_stop}} IS NULL AND {{repair_idle}}
      AND c.executor = 'agent' AND (NOT o.demo OR c.args -> 'simulated' = 'true'::jsonb)
-   ORDER BY c.epoch_generation, c.epoch_n LIMIT 4 FOR NO KEY UPDATE OF c
+     AND whole.repairs_stopped_at IS NULL
+   -- a stop of the whole installation is acknowledged after this, or seen by it
+   ORDER BY c.epoch_generation, c.epoch_n LIMIT 4 FOR NO KEY UPDATE OF c FOR SHARE OF whole
 ), sent AS (
   UPDATE command c SET state = 'sent', sent_at = now() FROM due WHERE c.org_id = $1 AND c.id = due.id AND due.state = 'ready'
 )

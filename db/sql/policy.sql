@@ -12,8 +12,8 @@ LEFT JOIN LATERAL (
          min(CASE g.reach WHEN 'org' THEN 1 WHEN 'cluster' THEN 2 ELSE 3 END) FILTER (WHERE g.opened_at IS NOT NULL) AS opened,
          max(greatest(g.reset_at, g.lifted_at)) AS baseline_at
     FROM repair_guard g WHERE g.org_id = $1 AND g.target_id IN ($1, w.cluster_id, w.id)) guard ON true
-CROSS JOIN (SELECT s.repairs_stopped_at, o.suspended_at, greatest(s.repairs_lifted_at, o.resumed_at) AS repairs_lifted_at FROM installation s, org o
-             WHERE o.id = $1) whole
+CROSS JOIN (SELECT s.repairs_stopped_at, o.suspended_at, greatest(s.repairs_lifted_at, o.resumed_at, s.breaker_reset_at) AS baseline_at, s.breaker_opened_at
+              FROM installation s, org o WHERE o.id = $1) whole
 
 -- The oldest id that was made so many seconds ago, by the server's clock: ids begin with their time.
 -- fragment: guard_facts
@@ -40,8 +40,8 @@ w.role <> '' AND NOT EXISTS (SELECT FROM node m WHERE m.org_id = $1 AND m.cluste
                                 AND NOT EXISTS (SELECT FROM repair o WHERE o.org_id = $1 AND o.node_id = m.id AND o.ended_at IS NULL
                                                    AND o.state = ANY ($4::text[]))) AS last_of_role,
 CASE WHEN whole.repairs_stopped_at IS NOT NULL THEN 1 WHEN whole.suspended_at IS NOT NULL THEN 2 WHEN guard.stopped IS NULL THEN 0 ELSE guard.stopped + 1 END AS stopped_reach,
-CASE WHEN guard.opened IS NULL THEN 0 ELSE guard.opened + 1 END AS breaker_reach,
-coalesce(r.created_at <= greatest(guard.baseline_at, whole.repairs_lifted_at), false) AS waited,
+CASE WHEN whole.breaker_opened_at IS NOT NULL THEN 1 WHEN guard.opened IS NULL THEN 0 ELSE guard.opened + 1 END AS breaker_reach,
+coalesce(r.created_at <= greatest(guard.baseline_at, whole.baseline_at), false) AS waited,
 (SELECT string_agg(x ->> 'code', ',') FROM jsonb_array_elements(r.why_not) x) AS open_why_codes, r.would_at IS NOT NULL AS would_start,
 (SELECT g.starts FROM repair_guard g WHERE g.org_id = $1 AND g.target_id = w.cluster_id) AS starts_seen
 
@@ -62,12 +62,13 @@ WITH made AS (
                           ORDER BY p.cluster_id IS NULL LIMIT 1), '{}') AS settings,
          coalesce((SELECT p.settings FROM policy p WHERE p.org_id = $1 AND p.node_id IS NULL AND p.cluster_id IS NULL), '{}') AS org_settings,
          g.opened_at IS NOT NULL AS is_open, whole.opened_at IS NOT NULL AS org_open,
-         coalesce(greatest(g.reset_at, whole.reset_at), '-infinity') AS reset_at
-    FROM cluster c LEFT JOIN repair_guard g ON g.org_id = $1 AND g.target_id = c.id
+         coalesce(greatest(g.reset_at, whole.reset_at, s.breaker_reset_at), '-infinity') AS reset_at,
+         s.breaker_opened_at IS NOT NULL AND s.breaker_opened_at IS DISTINCT FROM whole.platform_told_at AS untold
+    FROM cluster c CROSS JOIN installation s LEFT JOIN repair_guard g ON g.org_id = $1 AND g.target_id = c.id
     LEFT JOIN repair_guard whole ON whole.org_id = $1 AND whole.target_id = $1
    WHERE c.org_id = $1
 )
-SELECT p.id AS cluster_id, p.settings::text AS settings, p.org_settings::text AS org_settings, p.is_open, p.org_open,
+SELECT p.id AS cluster_id, p.settings::text AS settings, p.org_settings::text AS org_settings, p.is_open, p.org_open, p.untold,
        (SELECT count(*) FROM node n WHERE n.org_id = $1 AND n.cluster_id = p.id AND n.removed_at IS NULL) AS nodes,
        (SELECT count(DISTINCT t.node_id) FROM node_transition t
          WHERE t.org_id = $1 AND t.cluster_id = p.id AND t.state = 'unhealthy' AND t.at > now() - interval '1 day' AND t.at > p.reset_at
@@ -82,6 +83,63 @@ SELECT p.id AS cluster_id, p.settings::text AS settings, p.org_settings::text AS
                AND r.ended_at > now() - interval '6 hours'
              ORDER BY r.ended_at DESC LIMIT 5) x) last ON true
  ORDER BY p.id;
+
+-- What an org adds to the installation's breaker. $2 nodes $3 of them newly unhealthy
+-- name: guard_count
+-- role: loop
+WITH upd AS (
+  UPDATE repair_guard g SET nodes = $2::bigint, newly_unhealthy = $3::bigint, counted_at = now()
+   WHERE g.org_id = $1 AND g.target_id = $1
+     AND ((g.nodes, g.newly_unhealthy) IS DISTINCT FROM ($2::bigint, $3::bigint) OR (g.counted_at > now() - interval '20 seconds') IS NOT TRUE)
+  RETURNING g.target_id
+)
+SELECT count(*) FROM upd;
+
+-- What the installation's breaker looks at: what the orgs counted within a minute and since the last reset, and the last automatic repairs of
+-- all. $1 failed state $2 succeeded state
+-- name: guard_platform_look
+-- role: loop
+-- scope: global
+SELECT s.breaker_opened_at IS NOT NULL AS is_open, g.orgs, g.nodes, g.newly_unhealthy, last.ended AS automatic_ended, last.failed AS automatic_failed
+  FROM installation s CROSS JOIN LATERAL (
+    SELECT count(*) AS orgs, coalesce(sum(g.nodes), 0) AS nodes, coalesce(sum(g.newly_unhealthy), 0) AS newly_unhealthy FROM repair_guard g
+     WHERE g.reach = 'org' AND g.counted_at > greatest(now() - interval '60 seconds', s.breaker_reset_at)) g
+  CROSS JOIN LATERAL (
+    SELECT count(*) AS ended, count(*) FILTER (WHERE x.state = $1::text) AS failed
+      FROM (SELECT r.state FROM repair r
+             WHERE r.automatic AND r.state IN ($1::text, $2::text) AND r.ended_at > greatest(now() - interval '6 hours', s.breaker_reset_at)
+             ORDER BY r.ended_at DESC LIMIT 5) x) last;
+
+-- $1 sentence
+-- name: breaker_platform_open
+-- role: loop
+-- scope: global
+WITH s AS (
+  UPDATE installation s SET breaker_opened_at = now(), breaker_open_reason = $1::text WHERE s.one AND s.breaker_opened_at IS NULL RETURNING s.one
+)
+SELECT count(*) FROM s;
+
+-- Each org is told once that the installation's breaker opened.
+-- name: breaker_platform_tell
+-- role: loop
+WITH g AS (
+  UPDATE repair_guard g SET platform_told_at = s.breaker_opened_at FROM installation s
+   WHERE g.org_id = $1 AND g.target_id = $1 AND s.breaker_opened_at IS NOT NULL AND g.platform_told_at IS DISTINCT FROM s.breaker_opened_at
+  RETURNING s.breaker_opened_at AS opened_at, s.breaker_open_reason AS open_reason
+), head AS (
+  UPDATE org_head h SET event_seq = h.event_seq + 1 FROM g WHERE h.org_id = $1 RETURNING h.event_seq
+), ev AS (
+  INSERT INTO event (org_id, seq, type, severity, summary, data)
+  SELECT $1, h.event_seq, 'breaker.opened', 'critical', 'The breaker of the whole installation opened, so no repair starts by itself: ' || g.open_reason,
+         jsonb_build_object('reach', 'platform', 'reason', g.open_reason)
+    FROM head h, g
+), au AS (
+  INSERT INTO audit (org_id, body)
+  SELECT $1, jsonb_build_object('actor', 'muster', 'action', 'breaker.open', 'target', NULL, 'target_name', 'breaker of the whole installation',
+                                'outcome', 'done', 'before', NULL, 'after', row_to_json(g))::text
+    FROM head h, g
+)
+SELECT count(*) FROM g;
 
 -- A rule opens a breaker, once. $2 org or cluster $3 sentence
 -- name: breaker_open
@@ -121,6 +179,8 @@ WITH cur AS MATERIALIZED (
 ), g AS (
   UPDATE repair_guard g SET starts = g.starts + 1 FROM cur
    WHERE g.org_id = $1 AND g.target_id = $7::uuid AND g.starts = $8::bigint AND g.opened_at IS NULL
+     AND NOT EXISTS (SELECT FROM repair_guard o WHERE o.org_id = $1 AND o.target_id = $1 AND o.opened_at IS NOT NULL)
+     AND NOT EXISTS (SELECT FROM installation s WHERE s.breaker_opened_at IS NOT NULL)
   RETURNING g.target_id
 ), upd AS (
   UPDATE repair r SET state = $5::text, version = r.version + 1, state_since = now(), decided_by = 'policy ' || $6::text, decided_at = now(),
@@ -346,15 +406,18 @@ g.reach, g.target_id, g.cluster_id, coalesce((SELECT c.name FROM cluster c WHERE
                                             (SELECT n.name FROM node n WHERE n.org_id = g.org_id AND n.id = g.target_id)) AS name,
 g.stopped_at, g.stopped_by, g.stop_comment, g.lifted_at, g.opened_at, g.open_reason, g.reset_at, g.reset_by, g.reset_comment, g.version
 
+-- fragment: guard_platform_fields
+s.repairs_stopped_at AS stopped_at, s.repairs_stopped_by AS stopped_by, s.repairs_stop_comment AS stop_comment, s.breaker_opened_at AS opened_at,
+s.breaker_open_reason AS open_reason, s.breaker_reset_at AS reset_at, s.breaker_reset_by AS reset_by, s.breaker_reset_comment AS reset_comment
+
 -- What holds repairs here: stops and breakers of all reaches, and the numbers they are about. $2 cluster; of the org: all that are in force.
 -- fragment: guard_body
 json_build_object(
-  'platform', (SELECT json_build_object('stopped_at', s.repairs_stopped_at, 'stopped_by', s.repairs_stopped_by, 'stop_comment', s.repairs_stop_comment)
-                 FROM installation s),
+  'platform', (SELECT row_to_json(t) FROM (SELECT {{guard_platform_fields}} FROM installation s) t),
   'items', (SELECT coalesce(json_agg(t ORDER BY t.reach, t.name, t.target_id), '[]'::json) FROM here t),
   'stopped', (SELECT s.repairs_stopped_at IS NOT NULL FROM installation s) OR EXISTS (SELECT FROM org o WHERE o.id = $1 AND o.suspended_at IS NOT NULL)
              OR EXISTS (SELECT FROM here t WHERE t.reach <> 'node' AND t.stopped_at IS NOT NULL),
-  'breaker_open', EXISTS (SELECT FROM here t WHERE t.opened_at IS NOT NULL),
+  'breaker_open', (SELECT s.breaker_opened_at IS NOT NULL FROM installation s) OR EXISTS (SELECT FROM here t WHERE t.opened_at IS NOT NULL),
   'waiting', (SELECT w.n FROM waiting w))::text
 
 -- name: guard_of_org
@@ -397,6 +460,12 @@ WITH seen AS (
          stop_comment = coalesce($8::text, g.stop_comment),
          lifted_at = CASE WHEN NOT $9::boolean AND g.stopped_at IS NOT NULL THEN now() ELSE g.lifted_at END, version = g.version + 1
   RETURNING {{guard_fields}}
+), taken_back AS (
+  -- waits for a report that takes one along at this moment, and no later one finds any
+  UPDATE command c SET state = 'withdrawn', ended_at = now(), result = 'Repairs were stopped before the order was taken.'
+    FROM act a, node n
+   WHERE $9::boolean AND c.org_id = $1 AND c.state = 'ready' AND c.repair_id IS NOT NULL AND n.org_id = $1 AND n.id = c.node_id
+     AND $2::uuid IN ($1, n.cluster_id, n.id)
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1, command_seq = h.command_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
@@ -431,7 +500,7 @@ WITH seen AS (
          repairs_stopped_by = CASE WHEN $7::boolean THEN $4::text ELSE s.repairs_stopped_by END,
          repairs_stop_comment = coalesce($6::text, s.repairs_stop_comment)
    WHERE s.one AND NOT EXISTS (SELECT FROM seen)
-  RETURNING s.repairs_stopped_at AS stopped_at, s.repairs_stopped_by AS stopped_by, s.repairs_stop_comment AS stop_comment
+  RETURNING {{guard_platform_fields}}
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1, command_seq = h.command_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
@@ -452,6 +521,39 @@ WITH seen AS (
 SELECT CASE WHEN s.fingerprint <> $3 THEN 422 ELSE coalesce(s.status, 200) END AS status,
        CASE WHEN s.fingerprint <> $3 THEN 'idempotency_key_reused' END AS problem,
        s.status IS NOT NULL AS replayed, coalesce(row_to_json(a)::text, s.body) AS body
+  FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN act a ON true;
+
+-- A platform administrator closes the breaker of the installation. $2 key $3 fingerprint $4 actor $5 context $6 comment
+-- name: breaker_reset_platform
+WITH seen AS (
+  SELECT i.status, i.body, i.fingerprint FROM idempotency i WHERE i.org_id = $1 AND i.key = $2
+), cur AS MATERIALIZED (
+  SELECT {{guard_platform_fields}} FROM installation s WHERE s.one FOR UPDATE
+), act AS (
+  UPDATE installation s SET breaker_opened_at = NULL, breaker_open_reason = '', breaker_reset_at = now(), breaker_reset_by = $4::text,
+         breaker_reset_comment = $6::text
+    FROM cur WHERE s.one AND s.breaker_opened_at IS NOT NULL AND NOT EXISTS (SELECT FROM seen)
+  RETURNING {{guard_platform_fields}}
+), head AS (
+  UPDATE org_head h SET event_seq = h.event_seq + 1 FROM act WHERE h.org_id = $1 RETURNING h.event_seq
+), ev AS (
+  INSERT INTO event (org_id, seq, type, severity, actor, summary, data)
+  SELECT $1, h.event_seq, 'breaker.reset', 'warning', $4::text, 'The breaker of the whole installation was reset by ' || $4::text || ': ' || $6::text,
+         jsonb_build_object('reach', 'platform')
+    FROM head h
+), keep AS (
+  INSERT INTO idempotency (org_id, key, fingerprint, status, body)
+  SELECT $1, $2, $3::bytea, 200, row_to_json(a)::text FROM head h, act a WHERE $2 IS NOT NULL
+), au AS (
+  INSERT INTO audit (org_id, body)
+  SELECT $1, ($5::jsonb || jsonb_build_object('actor', $4::text, 'action', 'breaker.reset', 'target', NULL,
+                 'target_name', 'breaker of the whole installation', 'outcome', 'done', 'before', row_to_json(c), 'after', row_to_json(a)))::text
+    FROM head h, act a, cur c
+)
+SELECT CASE WHEN s.fingerprint <> $3 THEN 422 WHEN s.status IS NOT NULL THEN s.status WHEN a.reset_at IS NOT NULL THEN 200 ELSE 409 END AS status,
+       CASE WHEN s.fingerprint <> $3 THEN 'idempotency_key_reused' END AS problem,
+       CASE WHEN s.status IS NULL AND a.reset_at IS NULL THEN 'This breaker is not open.' END AS detail,
+       'closed' AS state, s.status IS NOT NULL AS replayed, coalesce(row_to_json(a)::text, s.body) AS body
   FROM (SELECT 1) one LEFT JOIN seen s ON true LEFT JOIN act a ON true;
 
 -- A person closes the breaker and says why. What waited stays for people: nothing is replayed. $2 org or cluster $3 key $4 fingerprint $5 actor

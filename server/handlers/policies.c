@@ -237,3 +237,14 @@ enum err breaker_reset_org(struct request *rq)
 {
     return reset(rq, &rq->caller.org);
 }
+
+enum err breaker_reset_platform(struct request *rq)
+{
+    const struct guard_comment_in *in = rq->in;
+    struct db_args args = {0};
+
+    bind_key(rq, &args);
+    bind_actor(rq, &args);
+    db_arg_str(&args, rq->arena, in->comment);
+    return request_query(rq, SQL_BREAKER_RESET_PLATFORM, true, &args, answer_and_wake);
+}

@@ -19,5 +19,6 @@ request_handler repairs_stop_platform;
 request_handler repairs_allow_platform;
 request_handler breaker_reset_cluster;
 request_handler breaker_reset_org;
+request_handler breaker_reset_platform;
 
 #endif

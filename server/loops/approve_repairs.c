@@ -25,6 +25,7 @@ struct whole {
     struct breaker_counters counters;
     struct policy policy;
     bool is_open;
+    bool untold; /* the installation's breaker opened, and this org was not told */
 };
 
 static enum err open_breaker(struct runner *runner, const struct uuid *org,
@@ -61,11 +62,62 @@ static enum err look_at_cluster(struct runner *runner, const struct uuid *org,
     whole->counters.nodes += c.nodes;
     whole->counters.newly_unhealthy += c.newly_unhealthy;
     whole->is_open = db_bool(rows, row, db_rows_col(rows, "org_open"));
+    whole->untold = db_bool(rows, row, db_rows_col(rows, "untold"));
     if (db_bool(rows, row, db_rows_col(rows, "is_open")) || !breaker_trips(&policy, &c, why) ||
         !db_uuid(rows, row, db_rows_col(rows, "cluster_id"), &cluster)) {
         return 0;
     }
     return open_breaker(runner, org, &cluster, why);
+}
+
+/* What this org adds to the installation's breaker; and its people are told when that opened. */
+static enum err count_and_tell(struct runner *runner, const struct uuid *org,
+                               const struct whole *whole)
+{
+    struct arena *arena = runner_arena(runner);
+    struct db_args args = {0};
+
+    db_arg_i64(&args, arena, whole->counters.nodes);
+    db_arg_i64(&args, arena, whole->counters.newly_unhealthy);
+    enum err err = runner_exec(runner, SQL_GUARD_COUNT, org, &args, NULL);
+    if (err == 0 && whole->untold) {
+        err = runner_exec(runner, SQL_BREAKER_PLATFORM_TELL, org, NULL, NULL);
+        runner_changed(runner, org, WAKE_REPAIR);
+    }
+    return err;
+}
+
+/* The same rules over all organizations, with the limits that count where nobody wrote a policy.
+ * One organization is its own breakers' business. */
+static enum err look_at_platform(struct runner *runner)
+{
+    const struct policy policy = policy_default(config.cooldown_seconds);
+    struct db_args args = {0};
+    struct db_rows *rows = NULL;
+    char why[ADMISSION_TEXT_MAX];
+
+    db_arg(&args, repair_state_name(REPAIR_FAILED));
+    db_arg(&args, repair_state_name(REPAIR_SUCCEEDED));
+    enum err err = runner_query(runner, SQL_GUARD_PLATFORM_LOOK, NULL, &args, &rows);
+    if (err != 0) {
+        return err;
+    }
+    const struct breaker_counters c = {
+        .nodes = db_i64(rows, 0, db_rows_col(rows, "nodes")),
+        .newly_unhealthy = db_i64(rows, 0, db_rows_col(rows, "newly_unhealthy")),
+        .automatic_ended = db_i64(rows, 0, db_rows_col(rows, "automatic_ended")),
+        .automatic_failed = db_i64(rows, 0, db_rows_col(rows, "automatic_failed")),
+    };
+    bool looks = !db_bool(rows, 0, db_rows_col(rows, "is_open")) &&
+                 db_i64(rows, 0, db_rows_col(rows, "orgs")) > 1;
+    db_rows_free(rows);
+    if (!looks || !breaker_trips(&policy, &c, why)) {
+        return 0;
+    }
+    args = (struct db_args){0};
+    db_arg(&args, why);
+    log_warning("the breaker of the whole installation opens: %s", why);
+    return runner_exec(runner, SQL_BREAKER_PLATFORM_OPEN, NULL, &args, NULL);
 }
 
 static enum err look_at_breakers(struct runner *runner, const struct uuid *org)
@@ -94,6 +146,7 @@ static enum err look_at_breakers(struct runner *runner, const struct uuid *org)
         err = look_at_cluster(runner, org, rows, i, &whole);
     }
     db_rows_free(rows);
+    err = err != 0 || count == 0 ? err : count_and_tell(runner, org, &whole);
     /* One cluster is its own breaker's business; the org's is about several at once. */
     if (err == 0 && count > 1 && !whole.is_open &&
         breaker_trips(&whole.policy, &whole.counters, why)) {
@@ -306,4 +359,5 @@ const struct runner_spec approve_repairs_loop = {
     .topics = WAKE_HEALTH | WAKE_REPAIR | WAKE_NODE | WAKE_STATE,
     .period_ms = period_ms,
     .run = run,
+    .run_global = look_at_platform,
 };

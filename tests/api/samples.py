@@ -318,6 +318,7 @@ SAMPLES = {
     "platform_allow_repairs": lambda w: {"json": {}},
     "cluster_breaker_reset": lambda w: {"path": {"cluster": broken(w, w.cluster(), "cluster")}, "json": {"comment": "c"}},
     "org_breaker_reset": lambda w: {**({"json": {"comment": "c"}} if broken(w, w.org.id, "org") else {})},
+    "platform_breaker_reset": lambda w: {**({"json": {"comment": "c"}} if broken_platform(w) else {})},
     "audit_list": lambda w: {},
     "audit_export": lambda w: {},
     "audit_export_link": lambda w: {"json": {}},
@@ -352,10 +353,16 @@ def broken(w, target, reach):
     return target
 
 
+def broken_platform(w):
+    w.sql("UPDATE installation SET breaker_opened_at = now(), breaker_open_reason = 'test'")
+    return True
+
+
 # What would stop the repairs of every other test is taken back at once.
 TAKEN_BACK = {
     "org_stop_repairs": "UPDATE repair_guard SET stopped_at = NULL WHERE reach = 'org'",
     "platform_stop_repairs": "UPDATE installation SET repairs_stopped_at = NULL",
+    "platform_breaker_reset": "UPDATE installation SET breaker_opened_at = NULL",
 }
 
 # Changes that leave no audit row, with the reason.

@@ -17,7 +17,8 @@ WITHOUT_ORG = {"installation", "person", "sign_in_link", "device_code", "secret_
 # Policies that look across orgs, each with its reason: the writers' batches, and due work of all orgs.
 ACROSS_ORGS = {
     "muster_ingest": {"node_latest", "node_stream", "incident", "org_head", "event", "node", "check_override", "custom_check"},
-    "muster_loop": {"org_head", "repair", "command", "session", "agent_token", "join_token", "idempotency", "command_key_due", "issuer", "issuer_key_set", "node_settings", "webhook"},
+    "muster_loop": {"org_head", "repair", "command", "session", "agent_token", "join_token", "idempotency", "command_key_due", "issuer", "issuer_key_set", "node_settings", "webhook",
+                    "repair_guard"},
 }
 # Functions that run as their owner, each with its callers. A trigger function has none.
 SECURITY_DEFINER = {

@@ -161,10 +161,10 @@ def test_R13_an_order_that_was_not_fetched_is_withdrawn_by_a_stop(house):
     repair = proposed(house, agent)
     house.sql(f"UPDATE node_latest SET seen_at = now() + interval '1 minute' WHERE node_id = '{agent.node_id}'")
     assert approve(house, repair).status_code == 200
-    wait_for(lambda: house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") in ("ready", "expired"))
+    wait_for(lambda: house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") in ("ready", "withdrawn"))
     stop(house, f"nodes/{agent.node_id}/")
     wait_for(lambda: read(house, repair)["state"] in ("cancelled", "failed"))
-    assert house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") == "expired"
+    assert house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") == "withdrawn"
     agent.report()
     assert agent.commands == {}
     stop(house, f"nodes/{agent.node_id}/", "allow")

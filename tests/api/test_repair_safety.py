@@ -1,6 +1,7 @@
 """What a repair must never do: the last of a role, a job that began meanwhile, a herd, a database that is away (promises R8, R13, R15, O1)."""
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,95 @@ def test_R15_a_job_that_begins_between_the_check_and_the_act_is_not_interrupted(
     agent.report()
     assert agent.commands == {} and agent.acted == []
     slurm.empties()
+
+
+# ---------------------------------------------------------------- the stop
+def test_R13_while_the_database_is_away_no_order_leaves(house):
+    agent = new_node(house)
+    repair = proposed(house, agent)
+    house.sql(f"UPDATE node_latest SET seen_at = now() + interval '1 minute' WHERE node_id = '{agent.node_id}'")
+    assert approve(house, repair).status_code == 200
+    wait_for(lambda: commands_of(house, repair) == 1)  # ordered, and not fetched
+    house.pg.immediate_stop()
+    try:
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match=": 503 "):
+                agent.report()
+    finally:
+        house.pg.start()
+    assert agent.commands == {} and agent.deliveries == 0
+    agent.answer = reboots
+    with Beat(agent):
+        assert repair_in(house, agent, "succeeded", "failed", "unknown")["state"] == "succeeded"
+    assert len(agent.acted) == 1
+
+
+def test_R13_a_stop_waits_for_the_report_that_takes_an_order_along_and_no_later_one_finds_any(house):
+    """The order's row is held by a report at this moment: the stop is acknowledged after it, so it began before."""
+    agent = new_node(house)
+    repair = proposed(house, agent)
+    house.sql(f"UPDATE node_latest SET seen_at = now() + interval '1 minute' WHERE node_id = '{agent.node_id}'")
+    assert approve(house, repair).status_code == 200
+    wait_for(lambda: commands_of(house, repair) == 1)
+    with house.pg.connect() as report, ThreadPoolExecutor(1) as pool:
+        report.execute("SET search_path = muster")
+        report.execute("SELECT 1 FROM command WHERE repair_id = %s FOR NO KEY UPDATE", [repair["id"]])
+        path = f"/api/v1/nodes/{agent.node_id}/stop-repairs"
+        answer = pool.submit(house.api, "POST", path, {"comment": "now"}, headers=fresh_key())
+        pid = report.execute("SELECT pg_backend_pid()").fetchone()[0]
+        wait_for(lambda: house.sql(f"SELECT count(*) > 0 FROM pg_stat_activity WHERE {pid} = ANY (pg_blocking_pids(pid))") == "t")
+        assert not answer.done()
+        report.execute("UPDATE command SET state = 'sent', sent_at = now() WHERE repair_id = %s", [repair["id"]])
+        report.commit()
+        assert answer.result().status_code == 200
+    assert house.sql(f"SELECT state FROM command WHERE repair_id = '{repair['id']}'") == "sent", "what began before goes on"
+    assert agent.report().get("commands") in (None, []) and agent.commands == {}
+    house.api("POST", f"/api/v1/nodes/{agent.node_id}/allow-repairs", {}, headers=fresh_key()).raise_for_status()
+
+
+# ---------------------------------------------------------------- the breaker of the installation
+@pytest.fixture(scope="module")
+def wide_house():
+    """Two organizations."""
+    running = make_server()
+    running.other = running.add_org("other")
+    yield running
+    running.stop()
+
+
+def test_R9_the_breaker_of_the_installation_counts_all_and_only_a_platform_admin_closes_it(wide_house):
+    house, other = wide_house, wide_house.other
+    # neither the clusters' nor the organizations' own breakers open, and nothing starts before the installation's does
+    calm = {"breaker_floor": 1000, "breaker_percent": 100, "mode": "automatic", "unhealthy_stop_percent": 100, "concurrency_percent": 100,
+            "same_kind_min": 1000, "windows": ["mon 00:00-00:01", "tue 00:00-00:01"]}
+    ours = house.api("POST", "/api/v1/policies", calm, headers=fresh_key())
+    assert ours.status_code == 201, ours.text
+    house.api("POST", "/api/v1/policies", calm, token=other.token, headers=fresh_key()).raise_for_status()
+    here, there = join_token(house, uses=3), join_token(house, uses=3, cluster_id=other.cluster_id, org_id=other.id)
+    agents = [Agent(house, token=here) for _ in range(3)] + [Agent(house, token=there) for _ in range(3)]
+    guard = lambda token=None: house.api("GET", "/api/v1/guard", token=token).json()  # noqa: E731
+    with Beat(*agents):
+        for agent in agents:
+            node_is(house, agent, "healthy")
+        for agent in (*agents[:2], *agents[3:5]):
+            agent.xid79()
+        wait_for(lambda: guard()["platform"]["opened_at"])
+        assert guard()["breaker_open"] is True and guard(other.token)["platform"]["opened_at"] and not guard()["items"][0]["opened_at"]
+        repair = repair_in(house, agents[0], "proposed")
+        codes_are(house, repair, "breaker")
+        assert any("everywhere" in reason["detail"] for reason in read(house, repair)["why_not"])
+        told = "SELECT count(*) FROM event WHERE type = 'breaker.opened' AND data ->> 'reach' = 'platform' AND org_id = '{}'"
+        for org in (house.org_id, other.id):
+            wait_for(lambda: house.sql(told.format(org)) == "1")
+        path, body = "/api/v1/platform/breaker/reset", {"comment": "the driver was rolled back"}
+        assert house.api("POST", path, body, token=house.token("admin"), headers=fresh_key()).status_code == 403
+        assert house.api("POST", path, {}, headers=fresh_key()).status_code == 422, "a comment is asked for"
+        closed = house.api("POST", path, body, headers=fresh_key())
+        assert closed.status_code == 200 and closed.json()["opened_at"] is None and closed.json()["reset_comment"] == body["comment"], closed.text
+        assert house.api("POST", path, body, headers=fresh_key()).status_code == 409
+        changed = house.api("PATCH", f"/api/v1/policies/{ours.json()['id']}", {"windows": []}, headers={"If-Match": '"1"'})
+        assert changed.status_code == 200, changed.text
+        codes_are(house, repair, "waited")
+        assert "breaker" not in {reason["code"] for reason in read(house, repair)["why_not"]}
+    assert read(house, repair)["state"] == "proposed" and commands_of(house, repair) == 0
+    assert house.sql("SELECT breaker_opened_at IS NULL FROM installation") == "t", "what was counted before does not open it again"

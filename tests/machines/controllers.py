@@ -151,6 +151,8 @@ class Redfish(Machine):
 
     def reset(self, kind):
         wanted = {"On": "1", "ForceOff": "0"}[kind]
+        if "refuse" in self.faults:
+            return 409, {"error": {"@Message.ExtendedInfo": [{"MessageId": "Base.1.8.ResourceInUse"}]}}
         if not (self.folder / "ignore").exists() and self.on != (wanted == "1"):
             with open(self.folder / "effects", "a", encoding="ascii") as file:
                 file.write(f"power {wanted}\n")

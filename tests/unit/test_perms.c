@@ -25,10 +25,18 @@ Test(perms, only_approvers_and_admins_decide)
 
 Test(perms, viewers_and_auditors_change_nothing)
 {
-    cr_assert_eq(perms_of(ROLE_VIEWER | ROLE_SCRIPT_AUTHOR, false),
-                 (unsigned)(PERM_SESSION | PERM_CLUSTER_READ));
+    cr_assert_eq(perms_of(ROLE_VIEWER, false), (unsigned)(PERM_SESSION | PERM_CLUSTER_READ));
     cr_assert_eq(perms_of(ROLE_AUDITOR, false),
                  (unsigned)(PERM_SESSION | PERM_CLUSTER_READ | PERM_AUDIT_READ | PERM_ISSUER_READ));
+}
+
+Test(perms, only_script_authors_and_admins_write_what_runs_on_nodes)
+{
+    for (unsigned bit = 0; bit < ROLE_COUNT; bit++) {
+        bool writes = (perms_of(1u << bit, false) & PERM_SCRIPT_WRITE) != 0;
+        bool should = bit == ROLE_SCRIPT_AUTHOR_BIT || bit == ROLE_ADMIN_BIT;
+        cr_assert_eq(writes, should, "role %u", bit);
+    }
 }
 
 Test(perms, only_auditors_and_admins_read_the_audit_log)

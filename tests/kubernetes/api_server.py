@@ -7,6 +7,8 @@ import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+from certs import Authority
+
 TOKEN = "kube-token"
 LIVE = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 PAGE = 2  # smaller than asked for, as a server may: the client has to follow `continue`
@@ -37,6 +39,7 @@ class ApiServer:
                 length = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(length) if length else b""
                 with owner.lock:
+                    owner.certified = bool(self.connection.getpeercert())
                     code, answer = owner.answer(self.command, self.path, self.headers, body)
                 data = json.dumps(answer).encode()
                 self.send_response(code)
@@ -53,6 +56,9 @@ class ApiServer:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "server.pem", folder / "server.key")
+        self.clients = Authority("clients of the API server")
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=self.clients.pem)
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -93,7 +99,7 @@ class ApiServer:
         path, query = urlsplit(target).path, parse_qs(urlsplit(target).query)
         if self.down:
             return status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
-        if headers.get("Authorization") != f"Bearer {TOKEN}":
+        if headers.get("Authorization") != f"Bearer {TOKEN}" and not self.certified:
             return status(401, "Unauthorized", "Unauthorized")
         parts = path.strip("/").split("/")[2:]
         if method == "GET" and not parts:

@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 from api_server import TOKEN, ApiServer  # noqa: E402
+from certs import Authority  # noqa: E402
 from fake_agent import Agent, Beat, join_token, reboots  # noqa: E402
 from server import Musterd  # noqa: E402
 
@@ -216,3 +217,19 @@ def test_a_scheduler_that_hangs_does_not_delay_another(kube, tmp_path):
                 while chunk := call.recv(65536):
                     received += chunk
             call.close()
+
+
+def test_a_client_certificate_is_enough_and_another_authority_s_is_not(kube, tmp_path):
+    clusters = {}
+    for name, authority in (("local", kube.clients), ("stranger", Authority("somebody else"))):
+        chain, key = authority.issue(tmp_path, name)
+        clusters[name] = {"org": "main", "cluster": name, "kind": "kubernetes", "server": kube.url, "ca_file": str(kube.ca), "certificate_file": chain,
+                          "key_file": key}
+    path = tmp_path / "executors.json"
+    path.write_text(json.dumps({"schedulers": list(clusters.values())}))
+    with Musterd(scheduler_period_ms=100, executors_file=str(path)) as server:
+        answer = server.api("POST", "/api/v1/clusters", {"project_id": server.project_id, "name": "stranger"})
+        assert answer.status_code == 201, answer.text
+        until(lambda: server.sql(f"SELECT read_at IS NOT NULL AND error = '' FROM cluster_scheduler WHERE cluster_id = '{server.cluster_id}'") == "t")
+        until(lambda: server.sql("SELECT read_at IS NULL AND error <> '' FROM cluster_scheduler"
+                                 f" WHERE cluster_id = '{answer.json()['id']}'") == "t")

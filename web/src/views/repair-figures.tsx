@@ -40,6 +40,8 @@ function Bar({ parts, most, label }: { parts: Part[]; most: number; label: strin
   );
 }
 
+/** Small figures keep a digit. */
+const hours = (n: number) => (n < 10 ? n.toFixed(1) : count(Math.round(n)));
 const seconds = (n: number | null) => (n === null ? <Nothing>no data</Nothing> : span(n * 1000));
 
 function Times({ figures }: { figures: RepairStatistics }) {
@@ -113,8 +115,8 @@ function Lost({ figures, clusterId }: { figures: RepairStatistics; clusterId: st
       rowKey={(row) => row.node_id}
       columns={[
         { key: "node", head: "Node", class: "nw", cell: (row) => <a class="name" href={`/clusters/${clusterId}/nodes/${row.node_id}`}>{row.node_name}</a> },
-        { key: "bar", head: "Out of service", class: "figcell", cell: (row) => <Bar most={most} parts={[{ kind: "b3", value: row.hours }]} label={`${row.hours.toFixed(1)} h`} /> },
-        { key: "hours", head: <span class="vh">Hours</span>, number: true, class: "nw", cell: (row) => `${row.hours.toFixed(1)} h` },
+        { key: "bar", head: "Out of service", class: "figcell", cell: (row) => <Bar most={most} parts={[{ kind: "b3", value: row.hours }]} label={span(row.hours * HOUR)} /> },
+        { key: "hours", head: <span class="vh">Hours</span>, number: true, class: "nw", cell: (row) => span(row.hours * HOUR) },
       ]}
     />
   );
@@ -217,7 +219,7 @@ export function Figures({ clusterId, clusterName }: { clusterId: string; cluster
         {(one) => (
           <>
             <p class="verdict">
-              <b>{counted(one.node_faults, "node fault")}</b> cost <b>{count(Math.round(one.lost_gpu_hours))} GPU-hours</b> ({count(Math.round(one.lost_node_hours))} node-hours) in the last {range?.label}.
+              <b>{counted(one.node_faults, "node fault")}</b> cost <b>{hours(one.lost_gpu_hours)} GPU-hours</b> ({hours(one.lost_node_hours)} node-hours) in the last {range?.label}.
             </p>
             <Section title="Time to repair" hint="of those that succeeded; the median beside the mean">
               <Times figures={one} />

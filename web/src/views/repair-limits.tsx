@@ -52,6 +52,7 @@ export function Limits({ clusterId, open, overview }: { clusterId: string; open:
   const stopped = holding(stops(guard), clusterId);
   const here = stopped.find((one) => one.reach === "cluster");
   const off = stopped.length > 0;
+  const acts = effective !== null && !effective.settings.dry_run && (effective.settings.mode === "automatic" || effective.settings.automatic.length > 0);
   return (
     <div class="statusrow">
       <ul class="status1" aria-label="Limits">
@@ -61,7 +62,7 @@ export function Limits({ clusterId, open, overview }: { clusterId: string; open:
           {most === 0 ? "So many nodes are out that no repair starts by itself" : most === null ? (running === 0 ? "No repair runs" : `${counted(running, "repair")} ${running === 1 ? "runs" : "run"}`) : `${count(running)} of at most ${count(most)} repairs at once`}
         </li>
         <li>
-          <Icon name={off ? "warn" : effective?.settings.automatic.length ? "tick" : "minus"} tone={off ? "warn" : effective?.settings.automatic.length ? "good" : undefined} />
+          <Icon name={off ? "warn" : acts ? "tick" : "minus"} tone={off ? "warn" : acts ? "good" : undefined} />
           {off ? "Repairs are stopped" : effective ? automationWords(effective.settings) : "…"}
           {effective && (
             <>

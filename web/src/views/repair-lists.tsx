@@ -10,7 +10,7 @@ import { Steady } from "../ui/steady";
 import { Table, type Column } from "../ui/table";
 import { beginWithin } from "./approve";
 import { openDialog, Outcome, RepairSteps } from "./repair-parts";
-import { byMuster, CANCELLABLE, decidedBy, hurts, outcome, secondPerson, title, took, touches, why } from "./repair-words";
+import { byMuster, CANCELLABLE, decidedBy, decider, hurts, outcome, secondPerson, title, took, touches, why } from "./repair-words";
 import { WhyNotList, whyNotWords } from "./why-not";
 
 /** Clusters by id, where a list spans several. */
@@ -138,7 +138,7 @@ function WaitingRows({ rows, names, chosen }: { rows: Repair[]; names: ClusterNa
 
 function Decided({ repair }: { repair: Repair }) {
   const at = parse(repair.decided_at);
-  const who = byMuster(repair.decided_by) ? "Automatic" : `Approved by ${repair.decided_by}`;
+  const who = byMuster(repair.decided_by) ? "Automatic" : `Approved by ${decider(repair.decided_by ?? "")}`;
   return (
     <p class="s12 t3">
       {who}

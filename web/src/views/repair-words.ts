@@ -26,10 +26,16 @@ export function byMuster(name: string | null): boolean {
   return name === null || name === "muster";
 }
 
+/** "policy version 12": policies decide under their id and version. */
+export function decider(name: string): string {
+  const policy = /^policy [0-9a-f-]{36} (\d+)$/.exec(name);
+  return policy ? `policy version ${policy[1]}` : name;
+}
+
 /** "by S. Tanaka"; automation speaks as muster. */
 export function decidedBy(repair: Repair): string {
   if (repair.decided_by) {
-    return byMuster(repair.decided_by) ? "automatic" : repair.decided_by;
+    return byMuster(repair.decided_by) ? "automatic" : decider(repair.decided_by);
   }
   return repair.state === "resolved" ? "nobody: the fault went away" : "muster";
 }

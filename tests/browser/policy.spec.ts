@@ -52,6 +52,19 @@ test("an open breaker stands above every page, and a person closes it with a com
   await stage.leave(page);
 });
 
+test("the breaker of the whole installation is closed at its own address", async () => {
+  await stage.steer({ guard: { reach: "platform", opened_at: "2026-12-01T12:00:00Z", open_reason: "Automatic repairs failed in 3 organizations." } });
+  const page = await stage.page("/settings/policies/stops");
+  const seen = changes(page);
+  await says(page, /The breaker of the whole installation is open/);
+  await button(page, "Reset breaker… of the whole installation").click();
+  await page.getByLabel("Reason").fill("the driver was rolled back");
+  await dialog(page).getByRole("button", { name: "Reset breaker", exact: true }).click();
+  await saysNot(page, /The breaker of the whole installation is open/);
+  assert.deepEqual(seen.map((one) => new URL(one.url()).pathname), ["/api/v1/platform/breaker/reset"]);
+  await stage.leave(page);
+});
+
 test("a stop of a cluster is set with its reason, stands everywhere, and is lifted", async () => {
   const page = await stage.page(`/clusters/${LARGE}/repairs`);
   await button(page, "Stop repairs…").click();

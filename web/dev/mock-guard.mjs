@@ -70,7 +70,7 @@ export function guards(tools) {
       { ...base, id: idOf("policy", 1), cluster_id: idOf("cluster", 1), node_id: null, cluster_name: "fra-h100-a", settings: { ...DEFAULTS, automatic: ["gpu_ecc", "gpu_xid:119"], warn: ["gpu_thermal"], windows: ["mon-fri 22:00-06:00"], time_zone: "Europe/Berlin", second_approver: ["remove"], concurrency_max: 8 }, updated_at: iso(Date.now() - 2 * DAY), version: 12 },
     ];
     held = new Map();
-    whole = { stopped_at: null, stopped_by: "", stop_comment: "" };
+    whole = { stopped_at: null, stopped_by: "", stop_comment: "", opened_at: null, open_reason: "", reset_at: null, reset_by: "", reset_comment: "" };
   };
   reset();
 
@@ -88,7 +88,7 @@ export function guards(tools) {
   const waiting = (only) => clusters().filter((one) => !only || one.id === only).flatMap((one) => one.repairs).filter((one) => one.state === "proposed").length;
   const guard = (clusterId) => {
     const here = [...held.values()].filter((one) => (one.stopped_at || one.opened_at || one.reach === "org" || one.target_id === clusterId) && (!clusterId || !one.cluster_id || one.cluster_id === clusterId) && (one.reach !== "org" || one.target_id === tools.org()));
-    return { platform: whole, items: here, stopped: Boolean(whole.stopped_at) || here.some((one) => one.reach !== "node" && one.stopped_at), breaker_open: here.some((one) => one.opened_at), waiting: waiting(clusterId) };
+    return { platform: whole, items: here, stopped: Boolean(whole.stopped_at) || here.some((one) => one.reach !== "node" && one.stopped_at), breaker_open: Boolean(whole.opened_at) || here.some((one) => one.opened_at), waiting: waiting(clusterId) };
   };
   const turn = (target, stops, body) => {
     need("repair.decide");
@@ -101,8 +101,8 @@ export function guards(tools) {
     if (!target.opened_at) {
       throw new Refusal(409, "conflict", "It is not so any more", "This breaker is not open.", { state: "closed" });
     }
-    Object.assign(target, { opened_at: null, open_reason: "", reset_at: iso(Date.now()), reset_by: "Maya Okafor", reset_comment: body.comment, version: target.version + 1 });
-    emit({ type: "breaker.reset", severity: "warning", cluster_id: target.cluster_id, actor: "Maya Okafor", summary: `The breaker was reset by Maya Okafor: ${body.comment}` });
+    Object.assign(target, { opened_at: null, open_reason: "", reset_at: iso(Date.now()), reset_by: "Maya Okafor", reset_comment: body.comment, version: (target.version ?? 0) + 1 });
+    emit({ type: "breaker.reset", severity: "warning", cluster_id: target.cluster_id ?? null, actor: "Maya Okafor", summary: `The breaker was reset by Maya Okafor: ${body.comment}` });
     return target;
   };
   const onPlatform = (stops) => (_, __, body) => {
@@ -185,6 +185,7 @@ export function guards(tools) {
       ["POST", "/nodes/:n/allow-repairs", ({ n }, _, body) => turn(places.node(n), false, body)],
       ["POST", "/clusters/:c/breaker/reset", ({ c }, _, body) => close(places.cluster(c), body)],
       ["POST", "/breaker/reset", (_, __, body) => close(places.org(), body)],
+      ["POST", "/platform/breaker/reset", (_, __, body) => close(whole, body)],
       ["GET", "/policies", (_, url) => page(policies.filter((one) => !one.cluster_id || clusters().some((c) => c.id === one.cluster_id)), url)],
       ["POST", "/policies/dry-run", (_, __, body) => { need("cluster.write"); return replay(body); }],
       ["POST", "/policies", (_, __, body) => {

@@ -22,7 +22,7 @@ export interface GuardItem {
 
 /** What holds repairs back. */
 export interface Guard {
-  platform: Pick<GuardItem, "stopped_at" | "stopped_by" | "stop_comment"> & Partial<Pick<GuardItem, "opened_at" | "open_reason">>;
+  platform: Pick<GuardItem, "stopped_at" | "stopped_by" | "stop_comment" | "opened_at" | "open_reason">;
   items: GuardItem[];
   stopped: boolean;
   breaker_open: boolean;

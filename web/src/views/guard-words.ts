@@ -66,7 +66,7 @@ export function stops(guard: Guard | null): Held[] {
 export function breakers(guard: Guard | null): Held[] {
   const whole = guard?.platform;
   return sorted([
-    ...(whole?.opened_at ? [{ ...placeOf("platform", null, null), at: whole.opened_at, by: "muster", why: whole.open_reason ?? "" }] : []),
+    ...(whole?.opened_at ? [{ ...placeOf("platform", null, null), at: whole.opened_at, by: "muster", why: whole.open_reason }] : []),
     ...(guard?.items ?? []).flatMap((item) => (item.opened_at ? [held(item, item.opened_at, "muster", item.open_reason)] : [])),
   ]);
 }

@@ -83,13 +83,12 @@ interface HoldRow extends Place {
 }
 
 function holdRows(clusters: ClusterItem[], stopped: Held[], open: Held[]): HoldRow[] {
-  const platformBreaker = open.some((one) => one.reach === "platform");
   const row = (place: Place, sub: string, hasBreaker: boolean): HoldRow => {
     const same = (one: Held) => one.reach === place.reach && (place.reach === "platform" || place.reach === "org" || one.id === place.id);
     return { ...place, key: `${place.reach} ${place.id}`, sub, stop: stopped.find(same), breaker: open.find(same), hasBreaker };
   };
   return [
-    row(placeOf("platform", null, null), "every organization", platformBreaker),
+    row(placeOf("platform", null, null), "every organization", true),
     row(placeOf("org", null, null), "organization", true),
     ...clusters.map((cluster) => row(placeOf("cluster", cluster.id, cluster.name), "cluster", true)),
     ...stopped.filter((one) => one.reach === "node").map((one) => row(one, "node", false)),

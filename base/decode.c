@@ -108,22 +108,21 @@ static bool is_listed(struct str text, const char *const *names)
     return false;
 }
 
-static bool holds_nul(struct str text)
-{
-    return text.len > 0 && memchr(text.ptr, '\0', text.len) != NULL;
-}
-
 static struct str copy_text(struct decoding *decoding, struct str text)
 {
     return (struct str){arena_strndup(decoding->arena, text.ptr, text.len), text.len};
 }
 
-/* Length in bytes and no NUL: the rules of every text that is not parsed further. */
-static bool check_text(struct decoding *decoding, struct str text, int64_t min, int64_t max,
+/* Length in bytes and nothing hidden: the rules of every text that is not parsed further. */
+static bool check_text(struct decoding *decoding, struct str text, const struct field *field,
                        struct place place)
 {
-    if (holds_nul(text)) {
-        decode_fail(decoding, place, "invalid_format", "Text may not hold U+0000.");
+    bool item = field->type == FIELD_STR_LIST;
+    int64_t min = item ? 0 : field->min;
+    int64_t max = item ? DEFAULT_STR_BYTES : decode_max(field);
+    const char *hidden = str_find_hidden(text, (field->flags & FIELD_LINES) != 0);
+    if (hidden != NULL) {
+        decode_fail(decoding, place, "invalid_format", hidden);
         return false;
     }
     if ((uint64_t)text.len < (uint64_t)min) {
@@ -214,7 +213,7 @@ void decode_text(struct decoding *decoding, const struct field *field, struct st
     case FIELD_JSON:
     default:
         assert(field->type == FIELD_STR);
-        if (!check_text(decoding, text, field->min, decode_max(field), place)) {
+        if (!check_text(decoding, text, field, place)) {
             return;
         }
         break;
@@ -229,7 +228,7 @@ bool decode_item(struct decoding *decoding, const struct field *field, struct st
         decode_fail(decoding, place, "not_allowed", list_names(decoding->arena, field->names));
         return false;
     }
-    if (!check_text(decoding, text, 0, DEFAULT_STR_BYTES, place)) {
+    if (!check_text(decoding, text, field, place)) {
         return false;
     }
     *ret_item = copy_text(decoding, text);

@@ -30,6 +30,7 @@ enum field_flag {
     FIELD_REQUIRED = 1 << 0,
     FIELD_NULLABLE = 1 << 1, /* null is allowed and leaves the zero value with present = true */
     FIELD_OBJECT = 1 << 2,   /* FIELD_JSON only: must be an object */
+    FIELD_LINES = 1 << 3,    /* FIELD_STR only: may have line breaks and tabs */
 };
 
 struct str_list {
@@ -69,9 +70,10 @@ struct decode_errors {
  * Body: ERR_BAD_JSON (not parseable; detail in *ret_detail), ERR_INVALID_FIELDS (see errors), or 0.
  * Unknown fields, duplicate members (by any spelling, at any depth; the first of several), wrong
  * types, ranges and missing fields are all reported. Depth is at most 32; U+0000 is refused in
- * text. `fields` (at most 64) ends with a row whose name is NULL. The caller has zeroed *out; its
- * content means nothing after an error. Text in *out lives in the arena and ends with a NUL byte.
- * The pointer is an RFC 6901 URI fragment; "#" is the body itself.
+ * text, and in FIELD_STR and FIELD_STR_LIST what str_find_hidden finds. `fields` (at most 64) ends
+ * with a row whose name is NULL. The caller has zeroed *out; its content means nothing after an
+ * error. Text in *out lives in the arena and ends with a NUL byte. The pointer is an RFC 6901 URI
+ * fragment; "#" is the body itself.
  */
 enum err decode_body(struct arena *arena, struct str body, const struct field *fields, void *out,
                      struct decode_errors *errors, const char **ret_detail) MUST_CHECK;

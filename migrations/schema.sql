@@ -179,6 +179,38 @@ END $$;
 
 ALTER FUNCTION muster.node_key_lookup(node uuid) OWNER TO muster_owner;
 
+-- Name: partition_drop(integer, integer); Type: FUNCTION
+
+CREATE FUNCTION muster.partition_drop(event_days integer, history_days integer) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'muster', 'pg_temp'
+    SET lock_timeout TO '200ms'
+    AS $$
+DECLARE p record;
+BEGIN
+  IF event_days <> 0 AND event_days < 7 OR history_days <> 0 AND history_days < 31 THEN
+    RAISE EXCEPTION 'events are kept for at least 7 days and history for at least 31';
+  END IF;
+  IF NOT pg_try_advisory_xact_lock(hashtext('muster.partition_drop')) THEN RETURN ''; END IF;
+  SELECT d.parent, d.child INTO p
+    FROM (SELECT t.relname AS parent, c.relname AS child,
+                 substring(pg_catalog.pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''([^'']+)''\)')::timestamptz AS until,
+                 CASE t.relname WHEN 'event' THEN event_days ELSE history_days END AS days
+            FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid JOIN pg_catalog.pg_class t ON t.oid = i.inhparent
+            JOIN pg_catalog.pg_namespace s ON s.oid = t.relnamespace
+           WHERE s.nspname = 'muster' AND t.relkind = 'p' AND t.relname IN ('event', 'node_transition', 'cluster_history')) d
+   WHERE d.days > 0 AND d.until <= now() - make_interval(days => d.days)
+   ORDER BY d.until, d.child LIMIT 1;
+  IF NOT FOUND THEN RETURN ''; END IF;
+  EXECUTE format('ALTER TABLE muster.%I DETACH PARTITION muster.%I', p.parent, p.child);
+  EXECUTE format('DROP TABLE muster.%I', p.child);
+  RETURN p.child;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN '';
+END $$;
+
+ALTER FUNCTION muster.partition_drop(event_days integer, history_days integer) OWNER TO muster_owner;
+
 -- Name: partitions_make(integer); Type: FUNCTION
 
 CREATE FUNCTION muster.partitions_make(days integer) RETURNS integer
@@ -3586,6 +3618,11 @@ GRANT ALL ON FUNCTION muster.logins_end(org uuid, login uuid, issuer uuid, sid t
 
 REVOKE ALL ON FUNCTION muster.node_key_lookup(node uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION muster.node_key_lookup(node uuid) TO muster_app;
+
+-- Name: FUNCTION partition_drop(event_days integer, history_days integer); Type: ACL
+
+REVOKE ALL ON FUNCTION muster.partition_drop(event_days integer, history_days integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION muster.partition_drop(event_days integer, history_days integer) TO muster_loop;
 
 -- Name: FUNCTION partitions_make(days integer); Type: ACL
 

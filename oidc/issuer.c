@@ -275,7 +275,7 @@ static const struct field issuer_fields[] = {
     {"preset", FIELD_ENUM, AT(preset), .names = preset_names},
     {"client_secret", FIELD_STR, AT(client_secret), .min = 1, .max = 4096},
     {"discovery_url", FIELD_STR, AT(discovery_url), .min = 1, .max = URL_MAX},
-    {"ca_certificate", FIELD_STR, AT(ca_certificate), .min = 1, .max = 16384},
+    {"ca_certificate", FIELD_STR, AT(ca_certificate), .flags = FIELD_LINES, .min = 1, .max = 16384},
     {"scopes", FIELD_STR_LIST, AT(scopes), .min = 0, .max = 32},
     {"enabled", FIELD_BOOL, AT(enabled)},
     {"sign_in", FIELD_BOOL, AT(sign_in)},

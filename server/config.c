@@ -38,6 +38,8 @@ const struct config_key config_keys[] = {
     {"drain_seconds", CONFIG_I64, &config.drain_seconds, "10", 0, 600, "A stop waits so many seconds for requests to end."},
     {"interval_seconds", CONFIG_I64, &config.interval_seconds, "10", 1, 3600, "Agents report every so many seconds; 3 of them without a report: unknown."},
     {"history_interval_seconds", CONFIG_I64, &config.history_interval_seconds, "300", 1, 3600, "A sample of history is kept every so many seconds."},
+    {"event_keep_days", CONFIG_I64, &config.event_keep_days, "90", 0, 3650, "Events are kept for so many days, at least 7; 0: for ever."},
+    {"history_keep_days", CONFIG_I64, &config.history_keep_days, "400", 0, 3650, "Readings and states of the past are kept for so many days, at least 31; 0: for ever."},
     {"loop_period_ms", CONFIG_I64, &config.loop_period_ms, "1000", 10, 60000, "Background loops look at everything so often, in milliseconds."},
     {"rollup_interval_ms", CONFIG_I64, &config.rollup_interval_ms, "2000", 10, 60000, "Summaries of changed clusters are made so often, in milliseconds."},
     {"start_grace_seconds", CONFIG_I64, &config.start_grace_seconds, "300", 0, 86400, "After a start silence of nodes changes no state for so many seconds."},
@@ -104,6 +106,13 @@ static bool check_together(char *error, size_t error_cap)
         (void)snprintf(error, error_cap,
                        "log_level must be debug, info, warning or error, not \"%.16s\"",
                        config.log_level);
+        return false;
+    }
+    if ((config.event_keep_days > 0 && config.event_keep_days < 7) ||
+        (config.history_keep_days > 0 && config.history_keep_days < 31)) {
+        (void)snprintf(error, error_cap,
+                       "event_keep_days must be 0 or at least 7, history_keep_days 0 or at least "
+                       "31");
         return false;
     }
     if ((config.tls_certificate[0] == '\0') != (config.tls_key[0] == '\0')) {

@@ -36,6 +36,8 @@ struct config {
     int64_t database_wait_seconds;
     int64_t interval_seconds;
     int64_t history_interval_seconds;
+    int64_t event_keep_days;     /* 0 = for ever (90) */
+    int64_t history_keep_days;   /* 0 = for ever (400) */
     int64_t loop_period_ms;      /* background loops look at everything so often (1000) */
     int64_t rollup_interval_ms;  /* (2000) */
     int64_t start_grace_seconds; /* after a start silence changes no state (300) */

@@ -117,7 +117,7 @@ const struct field node_update_body[] = {
 };
 
 const struct field node_cordon_body[] = {
-    ROW(FIELD_STR, node_cordon_in, comment, 0, 0, 1023, NULL),
+    ROW(FIELD_STR, node_cordon_in, comment, FIELD_LINES, 0, 1023, NULL),
     END,
 };
 
@@ -130,12 +130,12 @@ const struct field device_create_body[] = {
 };
 
 const struct field device_update_body[] = {
-    ROW(FIELD_STR, note_in, note, 0, 0, 1023, NULL),
+    ROW(FIELD_STR, note_in, note, FIELD_LINES, 0, 1023, NULL),
     END,
 };
 
 const struct field incident_update_body[] = {
-    ROW(FIELD_STR, note_in, note, 0, 0, 4095, NULL),
+    ROW(FIELD_STR, note_in, note, FIELD_LINES, 0, 4095, NULL),
     END,
 };
 

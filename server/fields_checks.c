@@ -41,7 +41,7 @@ static const char *const actions[] = {"none",        "reset_gpu", "reboot", "pow
 
 const struct field check_override_body[] = {
     PLACE,
-    ROW(FIELD_STR, check_override_in, reason, 0, 0, 1023, NULL),
+    ROW(FIELD_STR, check_override_in, reason, FIELD_LINES, 0, 1023, NULL),
     ROW(FIELD_I64, check_override_in, shadow_seconds, 0, 0, SHADOW_MAX, NULL),
     END,
 };
@@ -58,7 +58,7 @@ const struct field check_override_update_body[] = {
     NULLABLE_ROW(FIELD_I64, check_override_update_in, threshold, 1, 1000000, NULL),
     NULLABLE_ROW(FIELD_I64, check_override_update_in, looks, 1, 200, NULL),
     NULLABLE_ROW(FIELD_I64, check_override_update_in, clear_looks, 1, 200, NULL),
-    ROW(FIELD_STR, check_override_update_in, reason, 0, 0, 1023, NULL),
+    ROW(FIELD_STR, check_override_update_in, reason, FIELD_LINES, 0, 1023, NULL),
     ROW(FIELD_I64, check_override_update_in, shadow_seconds, 0, 0, SHADOW_MAX, NULL),
     END,
 };

@@ -65,7 +65,7 @@ const struct field member_create_body[] = {
 
 const struct field issuer_discover_body[] = {
     ROW(FIELD_STR, issuer_discover_in, issuer, FIELD_REQUIRED, 1, 512, NULL),
-    ROW(FIELD_STR, issuer_discover_in, ca_certificate, FIELD_NULLABLE, 1, 16384, NULL),
+    ROW(FIELD_STR, issuer_discover_in, ca_certificate, FIELD_NULLABLE | FIELD_LINES, 1, 16384, NULL),
     ROW(FIELD_STR, issuer_discover_in, discovery_url, FIELD_NULLABLE, 1, 1024, NULL),
     ROW(FIELD_STR_LIST, issuer_discover_in, entra_tenants, 0, 0, 100, NULL),
     END,
@@ -78,7 +78,7 @@ const struct field issuer_test_token_body[] = {
 };
 
 const struct field revoke_key_body[] = {
-    ROW(FIELD_STR, revoke_key_in, reason, 0, 0, 1023, NULL),
+    ROW(FIELD_STR, revoke_key_in, reason, FIELD_LINES, 0, 1023, NULL),
     END,
 };
 

@@ -26,29 +26,29 @@ static const char *const outcomes[] = {"succeeded", "failed", NULL};
 /* clang-format off */
 const struct field repair_request_body[] = {
     ROW(FIELD_ENUM, repair_request_in, action, REQUIRED, 0, 0, actions),
-    ROW(FIELD_STR, repair_request_in, reason, REQUIRED, 1, 1023, NULL),
+    ROW(FIELD_STR, repair_request_in, reason, REQUIRED | FIELD_LINES, 1, 1023, NULL),
     END,
 };
 
 const struct field repair_approve_body[] = {
     ROW(FIELD_STR, repair_approve_in, plan_hash, REQUIRED, 64, 64, NULL),
-    ROW(FIELD_STR, repair_approve_in, comment, 0, 0, 4095, NULL),
+    ROW(FIELD_STR, repair_approve_in, comment, FIELD_LINES, 0, 4095, NULL),
     END,
 };
 
 const struct field repair_comment_body[] = {
-    ROW(FIELD_STR, repair_comment_in, comment, 0, 0, 4095, NULL),
+    ROW(FIELD_STR, repair_comment_in, comment, FIELD_LINES, 0, 4095, NULL),
     END,
 };
 
 const struct field repair_settle_body[] = {
     ROW(FIELD_ENUM, repair_settle_in, outcome, REQUIRED, 0, 0, outcomes),
-    ROW(FIELD_STR, repair_settle_in, comment, REQUIRED, 1, 4095, NULL),
+    ROW(FIELD_STR, repair_settle_in, comment, REQUIRED | FIELD_LINES, 1, 4095, NULL),
     END,
 };
 
 const struct field incident_close_body[] = {
-    ROW(FIELD_STR, incident_close_in, reason, REQUIRED, 1, 1023, NULL),
+    ROW(FIELD_STR, incident_close_in, reason, REQUIRED | FIELD_LINES, 1, 1023, NULL),
     END,
 };
 

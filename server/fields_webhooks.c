@@ -26,7 +26,7 @@ static const char *const states[] = {"waiting", "delivered", "failed", NULL};
 const struct field webhook_create_body[] = {
     ROW(FIELD_STR, webhook_in, name, FIELD_REQUIRED, 1, 255, NULL),
     ROW(FIELD_STR, webhook_in, url, FIELD_REQUIRED, 9, 2048, NULL),
-    ROW(FIELD_STR, webhook_in, ca_certificate, FIELD_NULLABLE, 1, 16384, NULL),
+    ROW(FIELD_STR, webhook_in, ca_certificate, FIELD_NULLABLE | FIELD_LINES, 1, 16384, NULL),
     ROW(FIELD_STR_LIST, webhook_in, kinds, FIELD_REQUIRED, 1, WEBHOOK_KIND_COUNT, kinds),
     ROW(FIELD_UUID, webhook_in, cluster_id, FIELD_NULLABLE, 0, 0, NULL),
     ROW(FIELD_BOOL, webhook_in, enabled, 0, 0, 0, NULL),
@@ -36,7 +36,7 @@ const struct field webhook_create_body[] = {
 const struct field webhook_update_body[] = {
     ROW(FIELD_STR, webhook_in, name, 0, 1, 255, NULL),
     ROW(FIELD_STR, webhook_in, url, 0, 9, 2048, NULL),
-    ROW(FIELD_STR, webhook_in, ca_certificate, FIELD_NULLABLE, 1, 16384, NULL),
+    ROW(FIELD_STR, webhook_in, ca_certificate, FIELD_NULLABLE | FIELD_LINES, 1, 16384, NULL),
     ROW(FIELD_STR_LIST, webhook_in, kinds, 0, 1, WEBHOOK_KIND_COUNT, kinds),
     ROW(FIELD_UUID, webhook_in, cluster_id, FIELD_NULLABLE, 0, 0, NULL),
     ROW(FIELD_BOOL, webhook_in, enabled, 0, 0, 0, NULL),

@@ -168,6 +168,22 @@ SELECT statistics_refresh() AS made;
 -- scope: global
 SELECT partitions_make(14) AS made;
 
+-- $1 days that events are kept $2 days of history; 0 = for ever.
+-- name: partition_drop
+-- role: loop
+-- scope: global
+SELECT partition_drop($1::integer, $2::integer) AS dropped;
+
+-- How many days ago the oldest partition of each table begins.
+-- name: partitions_oldest
+-- role: loop
+-- scope: global
+SELECT t.relname::text AS name,
+       extract(day FROM now() - min(substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \(''([^'']+)''\)')::timestamptz))::integer AS days
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class t ON t.oid = i.inhparent
+  JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = 'muster'
+ WHERE t.relkind = 'p' GROUP BY t.relname ORDER BY t.relname;
+
 -- name: idempotency_prune
 -- role: loop
 WITH old AS MATERIALIZED (

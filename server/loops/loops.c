@@ -90,4 +90,5 @@ void loops_write_metrics(struct buf *out)
         buf_printf(out, "muster_background_failures_total{loop=\"%s\"} %llu\n", status[i].name,
                    (unsigned long long)status[i].failures);
     }
+    maintain_write_metrics(out);
 }

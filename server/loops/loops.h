@@ -21,6 +21,8 @@ size_t loops_read_status(struct runner_status status[LOOPS_COUNT]);
 
 /* Appends them in Prometheus' text format. */
 void loops_write_metrics(struct buf *out);
+/* Of maintain_loop: the oldest partitions. */
+void maintain_write_metrics(struct buf *out);
 
 /* Incidents of one cause, parts that fail again, common causes of an org; a step of
  * propose_repairs. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/str.h"
 
 Test(str, equality_looks_at_length_and_bytes)
@@ -337,4 +338,33 @@ Test(str, a_time_outside_four_digit_years_is_written_as_the_nearest)
     cr_assert_str_eq(text, "0000-01-01T00:00:00.000000Z");
     str_format_rfc3339(INT64_MAX, text);
     cr_assert_str_eq(text, "9999-12-31T23:59:59.999999Z");
+}
+
+Test(str, characters_that_do_not_show_as_themselves_are_found)
+{
+    static const struct {
+        const char *text; /* no NUL in it */
+        bool lines;
+        bool hidden;
+    } cases[] = {
+        {"node-1", false, false},
+        {"gr\303\274n \342\200\223 \360\237\232\200", false, false},
+        {"a\tb", false, true},
+        {"a\n\tb\r\nc", true, false},
+        {"a\rb", true, true},
+        {"a\033[2J", true, true},
+        {"a\177", true, true},
+        {"a\302\205", true, true},     /* U+0085 */
+        {"a\302\240b", false, false},  /* U+00A0 */
+        {"\342\200\256", true, true},  /* U+202E */
+        {"\342\200\251", true, false}, /* U+2029 */
+        {"\342\201\247", true, true},  /* U+2067 */
+        {"\342\201\252", true, false}, /* U+206A */
+        {"", false, false},
+    };
+    for (size_t i = 0; i < COUNTOF(cases); i++) {
+        cr_assert_eq(str_find_hidden(str_of(cases[i].text), cases[i].lines) != NULL,
+                     cases[i].hidden, "case %zu", i);
+    }
+    cr_assert_not_null(str_find_hidden((struct str){"a\0b", 3}, true));
 }

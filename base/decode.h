@@ -30,7 +30,7 @@ enum field_flag {
     FIELD_REQUIRED = 1 << 0,
     FIELD_NULLABLE = 1 << 1, /* null is allowed and leaves the zero value with present = true */
     FIELD_OBJECT = 1 << 2,   /* FIELD_JSON only: must be an object */
-    FIELD_LINES = 1 << 3,    /* FIELD_STR only: may have line breaks and tabs */
+    FIELD_LINES = 1 << 3,    /* texts only: they may have line breaks and tabs */
 };
 
 struct str_list {

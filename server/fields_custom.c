@@ -45,7 +45,7 @@ static const char *const metrics[] = {
     ROW(FIELD_ENUM, custom_check_in, mode, 0, 0, 0, modes),                                        \
     ROW(FIELD_JSON, custom_check_in, definition, required | FIELD_OBJECT, 0, 12288, NULL),         \
     ROW(FIELD_I64, custom_check_in, shadow_seconds, 0, 0, SHADOW_MAX, NULL),                       \
-    ROW(FIELD_STR, custom_check_in, reason, 0, 0, 1023, NULL)
+    ROW(FIELD_STR, custom_check_in, reason, FIELD_LINES, 0, 1023, NULL)
 
 const struct field custom_check_body[] = {
     ROW(FIELD_NAME, custom_check_in, name, REQUIRED, 1, 40, NULL),
@@ -80,8 +80,8 @@ const struct field metric_definition_fields[] = {
 };
 
 const struct field command_definition_fields[] = {
-    ROW(FIELD_STR_LIST, command_definition, argv, 0, 1, 32, NULL),
-    ROW(FIELD_STR, command_definition, script, 0, 1, 4096, NULL),
+    ROW(FIELD_STR_LIST, command_definition, argv, FIELD_LINES, 1, 32, NULL),
+    ROW(FIELD_STR, command_definition, script, FIELD_LINES, 1, 4096, NULL),
     ROW(FIELD_STR, command_definition, user, 0, 1, 32, NULL),
     ROW(FIELD_I64, command_definition, interval_seconds, 0, 10, 86400, NULL),
     ROW(FIELD_I64, command_definition, timeout_seconds, 0, 1, 300, NULL),
@@ -101,13 +101,13 @@ const struct field expectation_body[] = {
     ROW(FIELD_STR, expectation_in, gpu_type, 0, 0, 255, NULL),
     ROW(FIELD_UUID, expectation_in, node_id, FIELD_NULLABLE, 0, 0, NULL),
     EXPECTED(NULLABLE_ROW),
-    ROW(FIELD_STR, expectation_in, reason, 0, 0, 1023, NULL),
+    ROW(FIELD_STR, expectation_in, reason, FIELD_LINES, 0, 1023, NULL),
     END,
 };
 
 const struct field expectation_update_body[] = {
     EXPECTED(NULLABLE_ROW),
-    ROW(FIELD_STR, expectation_in, reason, 0, 0, 1023, NULL),
+    ROW(FIELD_STR, expectation_in, reason, FIELD_LINES, 0, 1023, NULL),
     END,
 };
 

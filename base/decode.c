@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/decode_internal.h"
+#include "base/hidden.h"
 #include "base/uuid.h"
 
 #define DEFAULT_STR_BYTES 255
@@ -120,7 +121,7 @@ static bool check_text(struct decoding *decoding, struct str text, const struct 
     bool item = field->type == FIELD_STR_LIST;
     int64_t min = item ? 0 : field->min;
     int64_t max = item ? DEFAULT_STR_BYTES : decode_max(field);
-    const char *hidden = str_find_hidden(text, (field->flags & FIELD_LINES) != 0);
+    const char *hidden = hidden_find(text, (field->flags & FIELD_LINES) != 0);
     if (hidden != NULL) {
         decode_fail(decoding, place, "invalid_format", hidden);
         return false;

@@ -70,7 +70,7 @@ struct decode_errors {
  * Body: ERR_BAD_JSON (not parseable; detail in *ret_detail), ERR_INVALID_FIELDS (see errors), or 0.
  * Unknown fields, duplicate members (by any spelling, at any depth; the first of several), wrong
  * types, ranges and missing fields are all reported. Depth is at most 32; U+0000 is refused in
- * text, and in FIELD_STR and FIELD_STR_LIST what str_find_hidden finds. `fields` (at most 64) ends
+ * text, and in FIELD_STR and FIELD_STR_LIST what hidden_find finds. `fields` (at most 64) ends
  * with a row whose name is NULL. The caller has zeroed *out; its content means nothing after an
  * error. Text in *out lives in the arena and ends with a NUL byte. The pointer is an RFC 6901 URI
  * fragment; "#" is the body itself.

@@ -32,10 +32,6 @@ bool str_split(struct str *rest, char sep, struct str *ret_part);
  * none: overlong forms, surrogates, beyond U+10FFFF, cut off, or s empty. A NUL byte counts as 1.
  */
 size_t str_utf8_len(struct str s);
-/* What of a text of people would not show as itself: a control character (C0, DEL, C1) or one that
- * turns the direction of writing, which makes a name look like another. NULL = nothing, else its
- * sentence. `lines` lets \n, \t and \r\n pass. s is UTF-8. */
-const char *str_find_hidden(struct str s, bool lines);
 bool str_is_utf8(struct str s);      /* strict: no overlong forms, no surrogates, no NUL */
 bool str_is_host_name(struct str s); /* RFC 1123, <= 253, lower or upper case */
 bool str_is_dns_label(struct str s); /* ^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$ */

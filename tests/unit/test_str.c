@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hidden.h"
 #include "base/str.h"
 
 Test(str, equality_looks_at_length_and_bytes)
@@ -363,8 +364,8 @@ Test(str, characters_that_do_not_show_as_themselves_are_found)
         {"", false, false},
     };
     for (size_t i = 0; i < COUNTOF(cases); i++) {
-        cr_assert_eq(str_find_hidden(str_of(cases[i].text), cases[i].lines) != NULL,
+        cr_assert_eq(hidden_find(str_of(cases[i].text), cases[i].lines) != NULL,
                      cases[i].hidden, "case %zu", i);
     }
-    cr_assert_not_null(str_find_hidden((struct str){"a\0b", 3}, true));
+    cr_assert_not_null(hidden_find((struct str){"a\0b", 3}, true));
 }

@@ -83,7 +83,7 @@ const struct field revoke_key_body[] = {
 };
 
 const struct field org_suspend_body[] = {
-    ROW(FIELD_STR, org_suspend_in, reason, FIELD_REQUIRED, 1, 1000, NULL),
+    ROW(FIELD_STR, org_suspend_in, reason, FIELD_REQUIRED | FIELD_LINES, 1, 1000, NULL),
     END,
 };
 

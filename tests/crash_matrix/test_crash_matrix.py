@@ -131,6 +131,8 @@ class Machine(Node):
         self.proxy = Proxy(server)
         super().__init__(folder, SimpleNamespace(url=self.proxy.url, join_token=join_token(server)))
         self.name = name
+        # cards of its own: one that fails in several nodes is another kind of fault
+        self.fake_nvml(f"count 8\nserial {secrets.randbelow(10**8) * 8}\n")
         program = folder / "act"
         program.write_text("#!/bin/sh\n"
                            'cd "$(dirname "$0")" || exit 1\n'

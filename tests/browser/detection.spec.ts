@@ -169,3 +169,30 @@ test("no page of checks, incidents and serials scrolls sideways at 320, 768 and 
     await stage.leave(page);
   }
 });
+
+test("an own check is tried over the past, made, changed and deleted; its versions say what changed", async () => {
+  const page = await stage.page("/settings/checks/own");
+  await says(page, "There is none yet.");
+  await page.getByRole("button", { name: "Make a check…" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("GPU hot");
+  await page.getByLabel("Threshold", { exact: true }).fill("60");
+  await says(page, /It would have opened \d+ incidents on \d+ nodes in 30 days/);
+  await looksRight(page);
+  await page.getByRole("button", { name: "Make the check" }).click();
+  await says(page, "must have lower case letters, digits and dashes only");
+  await page.getByLabel("Name", { exact: true }).fill("gpu-hot");
+  await page.getByRole("button", { name: "Make the check" }).click();
+  await page.getByRole("cell", { name: "GPU temperature above 60 for 300 s" }).waitFor();
+  await says(page, "In shadow");
+  await page.getByRole("button", { name: "Change gpu-hot…" }).click();
+  await page.getByLabel("Severity", { exact: true }).selectOption("critical");
+  await page.getByLabel("Why", { exact: true }).fill("the room is warm");
+  await page.getByRole("button", { name: "Save as the next version" }).click();
+  await page.getByRole("button", { name: /^Version 2 of gpu-hot/ }).click();
+  await says(page, "severity: critical");
+  await looksRight(page);
+  await page.getByRole("button", { name: "Delete gpu-hot…" }).click();
+  await page.getByRole("button", { name: "Delete the check" }).click();
+  await says(page, "There is none yet.");
+  await stage.leave(page);
+});

@@ -191,5 +191,53 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
     ["GET", "/nodes/:n/machine", ({ n }) => machine(n)],
     ["GET", "/serials", (_, url) => serials(url)],
   ];
-  return { routes, reset, changes: () => log };
+  /* checks of the organization's own: what stands in them is kept, version by version */
+  let own = [];
+  let versions = new Map();
+  const findOwn = (id) => own.find((one) => one.id === id) ?? (() => { throw missing(); })();
+  const keep = (one, changed) => versions.set(one.id, [{ version: one.version, at: iso(Date.now()), author: "Maya Okafor", reason: one.reason, body: {}, changed }, ...(versions.get(one.id) ?? [])]);
+  const judgeOwn = (body) => {
+    if (body.name !== undefined && !/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(body.name)) {
+      throw wrong("name", "must have lower case letters, digits and dashes only");
+    }
+    if (body.definition?.metric && typeof body.definition.threshold !== "number") {
+      throw wrong("definition/threshold", "must be a number");
+    }
+  };
+  routes.push(
+    ["GET", "/custom-checks", (_, url) => page(own, url)],
+    ["POST", "/custom-checks/dry-run", (_, __, body) => {
+      judgeOwn(body);
+      const hot = clusters().flatMap((one) => one.nodes).filter((node) => (node.gpu_temp_max_c ?? 0) > body.definition.threshold).slice(0, 20);
+      return { since: iso(Date.now() - 30 * DAY), until: iso(Date.now()), nodes: hot.length, incidents: hot.length * 2, of: "mean", worst: hot.map((node) => ({ node_id: node.id, node_name: node.name, incidents: 2, first_at: iso(Date.now() - DAY), last_at: iso(Date.now()) })) };
+    }],
+    ["POST", "/custom-checks", (_, __, body) => {
+      need("script.write");
+      judgeOwn(body);
+      const at = iso(Date.now());
+      const one = { id: `0198f3c2-0021-7000-8000-${(own.length + 1).toString(16).padStart(12, "0")}`, check_id: `custom:${body.name}`, title: "", cluster_id: null, gpu_type: "", action: "none", mode: "live", shadow_until: iso(Date.now() + DAY), reason: "", created_by: "Maya Okafor", updated_by: "Maya Okafor", created_at: at, updated_at: at, version: 1, ...body };
+      own.push(one);
+      keep(one, []);
+      return one;
+    }, 201],
+    ["PATCH", "/custom-checks/:k", ({ k }, _, body, headers) => {
+      need("script.write");
+      const one = findOwn(k);
+      if (headers["if-match"] !== `"${one.version}"`) {
+        throw new Refusal(412, "version_changed", "Somebody changed it meanwhile", "Read it again, then decide.");
+      }
+      judgeOwn(body);
+      const changed = Object.keys(body).filter((key) => JSON.stringify(body[key]) !== JSON.stringify(one[key])).map((field) => ({ field, before: one[field], after: body[field] }));
+      Object.assign(one, body, { version: one.version + 1, updated_at: iso(Date.now()) });
+      keep(one, changed);
+      return one;
+    }],
+    ["DELETE", "/custom-checks/:k", ({ k }) => {
+      need("script.write");
+      own = own.filter((one) => one !== findOwn(k));
+      return null;
+    }, 204],
+    ["GET", "/custom-checks/:k/versions", ({ k }) => ({ items: versions.get(findOwn(k).id) })],
+  );
+  return { routes, reset: () => (reset(), (own = []), (versions = new Map())), changes: () => log };
 }

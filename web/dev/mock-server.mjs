@@ -20,7 +20,7 @@ export const CSP =
   "font-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml" };
 const PERMISSIONS = {
-  admin: ["session", "cluster.read", "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write", "issuer.read", "issuer.write", "webhook.write"],
+  admin: ["session", "cluster.read", "cluster.write", "node.write", "incident.write", "repair.request", "repair.decide", "token.write", "org.write", "audit.read", "member.write", "issuer.read", "issuer.write", "script.write", "webhook.write"],
   viewer: ["session", "cluster.read"],
 };
 

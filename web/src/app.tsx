@@ -37,6 +37,7 @@ const SerialsPage = lazy<ViewProps>("Serials", async () => (await import("./view
 const PartPage = lazy<ViewProps>("This part", async () => (await import("./views/serials")).PartPage);
 const MachinePage = lazy<ViewProps>("This machine", async () => (await import("./views/serials")).MachinePage);
 const HealthChecksPage = lazy<ViewProps>("The health checks", async () => (await import("./views/health-checks")).HealthChecksPage);
+const OwnChecksPage = lazy<ViewProps>("The own checks", async () => (await import("./views/own-checks")).OwnChecksPage);
 const HealthCheckPage = lazy<ViewProps>("This check", async () => (await import("./views/health-check")).HealthCheckPage);
 const PlatformPage = lazy<ViewProps>("Platform", async () => (await import("./views/platform")).PlatformPage);
 const SuspendedPage = lazy<Record<string, never>>("This page", async () => (await import("./views/suspended")).SuspendedPage);
@@ -73,6 +74,7 @@ const ROUTES: readonly [pattern: string, view: View][] = [
   ["/settings/members", MembersPage],
   ["/settings/members/:tab", MembersPage],
   ["/settings/checks", HealthChecksPage],
+  ["/settings/checks/own", OwnChecksPage],
   ["/settings/checks/:check", HealthCheckPage],
   ["/settings/platform", PlatformPage],
   ["/settings/policies", PoliciesPage],

@@ -97,3 +97,56 @@ export interface SerialFound {
   first_seen_at: string;
   last_seen_at: string;
 }
+
+/** The rule of an own check: of a metric or of a command. */
+export interface OwnDefinition {
+  metric?: string;
+  comparison?: "above" | "below";
+  threshold?: number;
+  clear_threshold?: number;
+  for_seconds?: number;
+  argv?: string[];
+  script?: string;
+  user?: string;
+  interval_seconds?: number;
+  timeout_seconds?: number;
+}
+
+export interface OwnCheck {
+  id: string;
+  name: string;
+  check_id: string;
+  title: string;
+  kind: "command" | "metric";
+  cluster_id: string | null;
+  gpu_type: string;
+  severity: Severity;
+  action: string;
+  mode: CheckMode;
+  /** in shadow until then, whatever the mode */
+  shadow_until: string | null;
+  definition: OwnDefinition;
+  reason: string;
+  created_by: string;
+  updated_by: string;
+  created_at: string;
+  updated_at: string;
+  version: number;
+}
+
+export interface OwnCheckVersion {
+  version: number;
+  at: string;
+  author: string;
+  reason: string;
+  body: Record<string, unknown>;
+  changed: { field: string; before: unknown; after: unknown }[];
+}
+
+export interface OwnCheckEffect {
+  since: string;
+  until: string;
+  nodes: number;
+  incidents: number;
+  worst: { node_id: string; node_name: string; incidents: number; first_at: string; last_at: string }[];
+}

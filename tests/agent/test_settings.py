@@ -55,7 +55,7 @@ def test_settings_are_taken_told_and_kept_through_a_restart(fast, server):
     fast.start()
     server.wait_reports(3)
     assert server.reports[-1]["settings"] == version and server.settings_offers == offers, "it had them on disk"
-    server.set_settings()
+    server.set_settings(expected={"gpus": 0})
     server.wait_settings()
     assert wait_clear(server, "gpu_count")["code"] == "missing"
 

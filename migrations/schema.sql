@@ -679,8 +679,8 @@ CREATE TABLE muster.command (
     executor text DEFAULT 'agent'::text NOT NULL,
     holder uuid,
     lease_until timestamp with time zone,
-    CONSTRAINT command_action_check CHECK (((action = ANY (ARRAY['reset_gpu'::text, 'reboot'::text])) OR ((executor = ANY (ARRAY['machine'::text, 'webhook'::text])) AND (action = 'power_cycle'::text)) OR ((executor = 'webhook'::text) AND (action = 'reprovision'::text)))),
-    CONSTRAINT command_executor_check CHECK ((executor = ANY (ARRAY['agent'::text, 'machine'::text, 'webhook'::text]))),
+    CONSTRAINT command_action_check CHECK (((action = ANY (ARRAY['reset_gpu'::text, 'reboot'::text])) OR ((executor = ANY (ARRAY['machine'::text, 'webhook'::text])) AND (action = 'power_cycle'::text)) OR ((executor = 'webhook'::text) AND (action = 'reprovision'::text)) OR ((executor = 'ironic'::text) AND (action = ANY (ARRAY['power_cycle'::text, 'reprovision'::text, 'failover'::text, 'remove'::text]))))),
+    CONSTRAINT command_executor_check CHECK ((executor = ANY (ARRAY['agent'::text, 'machine'::text, 'webhook'::text, 'ironic'::text]))),
     CONSTRAINT command_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'sent'::text, 'accepted'::text, 'done'::text, 'refused'::text, 'failed'::text, 'withdrawn'::text, 'expired'::text])))
 );
 
@@ -1128,6 +1128,30 @@ ALTER TABLE ONLY muster.logout_token FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.logout_token OWNER TO muster_owner;
 
+-- Name: machine_order; Type: TABLE
+
+CREATE TABLE muster.machine_order (
+    org_id uuid NOT NULL,
+    command_id uuid NOT NULL,
+    machine text NOT NULL,
+    spare_id uuid,
+    step integer DEFAULT 0 NOT NULL,
+    step_since timestamp with time zone DEFAULT now() NOT NULL,
+    step_until timestamp with time zone,
+    sent boolean DEFAULT false NOT NULL,
+    begun boolean DEFAULT false NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    before text DEFAULT ''::text NOT NULL,
+    look_at timestamp with time zone DEFAULT now() NOT NULL,
+    lease_until timestamp with time zone,
+    fence bigint DEFAULT 0 NOT NULL,
+    ended boolean DEFAULT false NOT NULL
+);
+
+ALTER TABLE ONLY muster.machine_order FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.machine_order OWNER TO muster_owner;
+
 -- Name: membership; Type: TABLE
 
 CREATE TABLE muster.membership (
@@ -1256,6 +1280,21 @@ WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_
 ALTER TABLE ONLY muster.node_latest FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.node_latest OWNER TO muster_owner;
+
+-- Name: node_machine; Type: TABLE
+
+CREATE TABLE muster.node_machine (
+    org_id uuid NOT NULL,
+    node_id uuid NOT NULL,
+    cluster_id uuid NOT NULL,
+    machine text NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT node_machine_machine_check CHECK (((length(machine) >= 1) AND (length(machine) <= 253)))
+);
+
+ALTER TABLE ONLY muster.node_machine FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.node_machine OWNER TO muster_owner;
 
 -- Name: node_scheduler; Type: TABLE
 
@@ -1667,6 +1706,36 @@ CREATE TABLE muster.sign_in_link (
 
 ALTER TABLE muster.sign_in_link OWNER TO muster_owner;
 
+-- Name: spare; Type: TABLE
+
+CREATE TABLE muster.spare (
+    org_id uuid NOT NULL,
+    id uuid NOT NULL,
+    cluster_id uuid NOT NULL,
+    machine text NOT NULL,
+    serial text DEFAULT ''::text NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
+    state text DEFAULT 'available'::text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    repair_id uuid,
+    node_id uuid,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT spare_check CHECK (((state <> 'claimed'::text) OR ((repair_id IS NOT NULL) AND (node_id IS NOT NULL)))),
+    CONSTRAINT spare_check1 CHECK (((state <> 'available'::text) OR (repair_id IS NULL))),
+    CONSTRAINT spare_machine_check CHECK (((length(machine) >= 1) AND (length(machine) <= 253))),
+    CONSTRAINT spare_note_check CHECK ((length(note) <= 255)),
+    CONSTRAINT spare_reason_check CHECK ((length(reason) <= 512)),
+    CONSTRAINT spare_serial_check CHECK ((length(serial) <= 255)),
+    CONSTRAINT spare_state_check CHECK ((state = ANY (ARRAY['available'::text, 'claimed'::text, 'broken'::text])))
+);
+
+ALTER TABLE ONLY muster.spare FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE muster.spare OWNER TO muster_owner;
+
 -- Name: state_anchor; Type: TABLE
 
 CREATE TABLE muster.state_anchor (
@@ -1939,6 +2008,11 @@ ALTER TABLE ONLY muster.login
 ALTER TABLE ONLY muster.logout_token
     ADD CONSTRAINT logout_token_pkey PRIMARY KEY (org_id, issuer_id, jti_hash);
 
+-- Name: machine_order machine_order_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.machine_order
+    ADD CONSTRAINT machine_order_pkey PRIMARY KEY (org_id, command_id);
+
 -- Name: membership membership_pkey; Type: CONSTRAINT
 
 ALTER TABLE ONLY muster.membership
@@ -1953,6 +2027,11 @@ ALTER TABLE ONLY muster.node_key
 
 ALTER TABLE ONLY muster.node_latest
     ADD CONSTRAINT node_latest_pkey PRIMARY KEY (org_id, node_id);
+
+-- Name: node_machine node_machine_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.node_machine
+    ADD CONSTRAINT node_machine_pkey PRIMARY KEY (org_id, node_id);
 
 -- Name: node node_pkey; Type: CONSTRAINT
 
@@ -2068,6 +2147,16 @@ ALTER TABLE ONLY muster.session
 
 ALTER TABLE ONLY muster.sign_in_link
     ADD CONSTRAINT sign_in_link_pkey PRIMARY KEY (token_hash);
+
+-- Name: spare spare_org_id_machine_key; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.spare
+    ADD CONSTRAINT spare_org_id_machine_key UNIQUE (org_id, machine);
+
+-- Name: spare spare_pkey; Type: CONSTRAINT
+
+ALTER TABLE ONLY muster.spare
+    ADD CONSTRAINT spare_pkey PRIMARY KEY (org_id, id);
 
 -- Name: state_anchor state_anchor_pkey; Type: CONSTRAINT
 
@@ -2341,6 +2430,14 @@ CREATE INDEX session_person ON muster.session USING btree (person_id);
 
 CREATE INDEX session_token ON muster.session USING btree (token_hash);
 
+-- Name: spare_claimed; Type: INDEX
+
+CREATE UNIQUE INDEX spare_claimed ON muster.spare USING btree (org_id, repair_id) WHERE (state = 'claimed'::text);
+
+-- Name: spare_pool; Type: INDEX
+
+CREATE INDEX spare_pool ON muster.spare USING btree (org_id, cluster_id, id);
+
 -- Name: webhook_delivery_due; Type: INDEX
 
 CREATE INDEX webhook_delivery_due ON muster.webhook_delivery USING btree (org_id, webhook_id, n) WHERE (state = 'waiting'::text);
@@ -2564,6 +2661,11 @@ ALTER TABLE ONLY muster.login
 ALTER TABLE ONLY muster.logout_token
     ADD CONSTRAINT logout_token_org_id_issuer_id_fkey FOREIGN KEY (org_id, issuer_id) REFERENCES muster.issuer(org_id, id) ON DELETE CASCADE;
 
+-- Name: machine_order machine_order_org_id_command_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.machine_order
+    ADD CONSTRAINT machine_order_org_id_command_id_fkey FOREIGN KEY (org_id, command_id) REFERENCES muster.command(org_id, id);
+
 -- Name: membership membership_org_id_fkey; Type: FK CONSTRAINT
 
 ALTER TABLE ONLY muster.membership
@@ -2583,6 +2685,11 @@ ALTER TABLE ONLY muster.node_key
 
 ALTER TABLE ONLY muster.node_latest
     ADD CONSTRAINT node_latest_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id) ON DELETE CASCADE;
+
+-- Name: node_machine node_machine_org_id_node_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.node_machine
+    ADD CONSTRAINT node_machine_org_id_node_id_fkey FOREIGN KEY (org_id, node_id) REFERENCES muster.node(org_id, id);
 
 -- Name: node node_org_id_cluster_id_fkey; Type: FK CONSTRAINT
 
@@ -2703,6 +2810,11 @@ ALTER TABLE ONLY muster.session
 
 ALTER TABLE ONLY muster.sign_in_link
     ADD CONSTRAINT sign_in_link_person_id_fkey FOREIGN KEY (person_id) REFERENCES muster.person(id) ON DELETE CASCADE;
+
+-- Name: spare spare_org_id_cluster_id_fkey; Type: FK CONSTRAINT
+
+ALTER TABLE ONLY muster.spare
+    ADD CONSTRAINT spare_org_id_cluster_id_fkey FOREIGN KEY (org_id, cluster_id) REFERENCES muster.cluster(org_id, id);
 
 -- Name: state_anchor state_anchor_org_id_cluster_id_fkey; Type: FK CONSTRAINT
 
@@ -2916,6 +3028,10 @@ ALTER TABLE muster.login_attempt ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE muster.logout_token ENABLE ROW LEVEL SECURITY;
 
+-- Name: machine_order; Type: ROW SECURITY
+
+ALTER TABLE muster.machine_order ENABLE ROW LEVEL SECURITY;
+
 -- Name: membership; Type: ROW SECURITY
 
 ALTER TABLE muster.membership ENABLE ROW LEVEL SECURITY;
@@ -2931,6 +3047,10 @@ ALTER TABLE muster.node_key ENABLE ROW LEVEL SECURITY;
 -- Name: node_latest; Type: ROW SECURITY
 
 ALTER TABLE muster.node_latest ENABLE ROW LEVEL SECURITY;
+
+-- Name: node_machine; Type: ROW SECURITY
+
+ALTER TABLE muster.node_machine ENABLE ROW LEVEL SECURITY;
 
 -- Name: node_scheduler; Type: ROW SECURITY
 
@@ -3072,6 +3192,10 @@ CREATE POLICY owner_all ON muster.login_attempt TO muster_owner USING (true) WIT
 
 CREATE POLICY owner_all ON muster.logout_token TO muster_owner USING (true) WITH CHECK (true);
 
+-- Name: machine_order owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.machine_order TO muster_owner USING (true) WITH CHECK (true);
+
 -- Name: membership owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.membership TO muster_owner USING (true) WITH CHECK (true);
@@ -3087,6 +3211,10 @@ CREATE POLICY owner_all ON muster.node_key TO muster_owner USING (true) WITH CHE
 -- Name: node_latest owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.node_latest TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: node_machine owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.node_machine TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: node_scheduler owner_all; Type: POLICY
 
@@ -3151,6 +3279,10 @@ CREATE POLICY owner_all ON muster.service_token TO muster_owner USING (true) WIT
 -- Name: session owner_all; Type: POLICY
 
 CREATE POLICY owner_all ON muster.session TO muster_owner USING (true) WITH CHECK (true);
+
+-- Name: spare owner_all; Type: POLICY
+
+CREATE POLICY owner_all ON muster.spare TO muster_owner USING (true) WITH CHECK (true);
 
 -- Name: state_anchor owner_all; Type: POLICY
 
@@ -3290,6 +3422,14 @@ CASE
     ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
 END);
 
+-- Name: node_machine scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.node_machine AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
 -- Name: node_scheduler scoped; Type: POLICY
 
 CREATE POLICY scoped ON muster.node_scheduler AS RESTRICTIVE FOR SELECT TO muster_app USING (
@@ -3346,6 +3486,14 @@ CASE
     ELSE ((cluster_id IS NULL) OR (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[])))
 END);
 
+-- Name: spare scoped; Type: POLICY
+
+CREATE POLICY scoped ON muster.spare AS RESTRICTIVE FOR SELECT TO muster_app USING (
+CASE
+    WHEN ( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text) IS NULL)) THEN true
+    ELSE (cluster_id = ANY (( SELECT (NULLIF(current_setting('muster.scope'::text, true), ''::text))::uuid[] AS "nullif")::uuid[]))
+END);
+
 -- Name: state_anchor scoped; Type: POLICY
 
 CREATE POLICY scoped ON muster.state_anchor AS RESTRICTIVE FOR SELECT TO muster_app USING (
@@ -3361,6 +3509,10 @@ ALTER TABLE muster.service_token ENABLE ROW LEVEL SECURITY;
 -- Name: session; Type: ROW SECURITY
 
 ALTER TABLE muster.session ENABLE ROW LEVEL SECURITY;
+
+-- Name: spare; Type: ROW SECURITY
+
+ALTER TABLE muster.spare ENABLE ROW LEVEL SECURITY;
 
 -- Name: state_anchor; Type: ROW SECURITY
 
@@ -3478,6 +3630,10 @@ CREATE POLICY tenant ON muster.login_attempt TO muster_app, muster_loop USING ((
 
 CREATE POLICY tenant ON muster.logout_token TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
+-- Name: machine_order tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.machine_order TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
 -- Name: membership tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.membership TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
@@ -3493,6 +3649,10 @@ CREATE POLICY tenant ON muster.node_key TO muster_app, muster_loop USING ((org_i
 -- Name: node_latest tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.node_latest TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: node_machine tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.node_machine TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: node_scheduler tenant; Type: POLICY
 
@@ -3557,6 +3717,10 @@ CREATE POLICY tenant ON muster.service_token TO muster_app, muster_loop USING ((
 -- Name: session tenant; Type: POLICY
 
 CREATE POLICY tenant ON muster.session TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
+
+-- Name: spare tenant; Type: POLICY
+
+CREATE POLICY tenant ON muster.spare TO muster_app, muster_loop USING ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid)) WITH CHECK ((org_id = (NULLIF(current_setting('muster.org'::text, true), ''::text))::uuid));
 
 -- Name: state_anchor tenant; Type: POLICY
 
@@ -3918,6 +4082,11 @@ GRANT SELECT,DELETE ON TABLE muster.login_attempt TO muster_loop;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.logout_token TO muster_app;
 GRANT SELECT,DELETE ON TABLE muster.logout_token TO muster_loop;
 
+-- Name: TABLE machine_order; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.machine_order TO muster_app;
+GRANT SELECT ON TABLE muster.machine_order TO muster_loop;
+
 -- Name: TABLE membership; Type: ACL
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.membership TO muster_app;
@@ -3974,6 +4143,11 @@ GRANT SELECT(old_boots) ON TABLE muster.node_latest TO muster_ingest;
 -- Name: COLUMN node_latest.strikes; Type: ACL
 
 GRANT SELECT(strikes) ON TABLE muster.node_latest TO muster_ingest;
+
+-- Name: TABLE node_machine; Type: ACL
+
+GRANT SELECT,INSERT,UPDATE ON TABLE muster.node_machine TO muster_app;
+GRANT SELECT ON TABLE muster.node_machine TO muster_loop;
 
 -- Name: TABLE node_scheduler; Type: ACL
 
@@ -4094,6 +4268,11 @@ GRANT SELECT,DELETE ON TABLE muster.session TO muster_loop;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE muster.sign_in_link TO muster_app;
 GRANT SELECT,DELETE ON TABLE muster.sign_in_link TO muster_loop;
+
+-- Name: TABLE spare; Type: ACL
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE muster.spare TO muster_app;
+GRANT SELECT ON TABLE muster.spare TO muster_loop;
 
 -- Name: TABLE state_anchor; Type: ACL
 

@@ -52,6 +52,13 @@ const struct field incident_close_body[] = {
     END,
 };
 
+const struct field spare_create_body[] = {
+    ROW(FIELD_HOST, spare_create_in, machine, REQUIRED, 0, 0, NULL),
+    ROW(FIELD_STR, spare_create_in, serial, 0, 0, 255, NULL),
+    ROW(FIELD_STR, spare_create_in, note, 0, 0, 255, NULL),
+    END,
+};
+
 const struct field repair_query[] = {
     ROW(FIELD_UUID, repair_query, cluster_id, 0, 0, 0, NULL),
     ROW(FIELD_UUID, repair_query, node_id, 0, 0, 0, NULL),

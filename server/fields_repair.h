@@ -44,6 +44,16 @@ struct incident_close_in {
 };
 extern const struct field incident_close_body[];
 
+struct spare_create_in {
+    struct str machine; /* what the provisioner calls it: an id or a name */
+    struct str serial;
+    struct str note;
+    bool has_machine;
+    bool has_serial;
+    bool has_note;
+};
+extern const struct field spare_create_body[];
+
 struct repair_query {
     struct str cluster_id; /* not below /clusters/{cluster} */
     struct str node_id;

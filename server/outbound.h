@@ -19,7 +19,8 @@ struct follow;
     X(OUTBOUND_MACHINE, "machine", 4, DB_APP)                                                  \
     X(OUTBOUND_SCHEDULER, "scheduler", 4, DB_LOOP)                                             \
     X(OUTBOUND_WEBHOOK, "webhook", 4, DB_APP)                                                  \
-    X(OUTBOUND_TRY, "try", 2, DB_APP) /* a person waits for it: not behind deliveries */
+    X(OUTBOUND_TRY, "try", 2, DB_APP) /* a person waits for it: not behind deliveries */       \
+    X(OUTBOUND_IRONIC, "ironic", 4, DB_APP)
 enum outbound_class {
 #define OUTBOUND_ENUM(sym, name, threads, role) sym,
     OUTBOUND_TABLE(OUTBOUND_ENUM)

@@ -324,6 +324,15 @@ const struct route routes[] = {
     {.method = "DELETE", .path = "/api/v1/join-tokens/{token}", .operation = "join_token_delete", .perm = PERM_TOKEN_WRITE, .success = 204, .sql = SQL_JOIN_TOKEN_DELETE,
      .args = ARG_ACTOR, .flags = ROUTE_VERB},
 
+    /* machines that may take another's place */
+    {.method = "GET", .path = "/api/v1/clusters/{cluster}/spares", .operation = "spare_list", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_SPARE_LIST,
+     .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},
+    {.method = "POST", .path = "/api/v1/clusters/{cluster}/spares", .operation = "spare_create", .perm = PERM_CLUSTER_WRITE, .success = 201, .sql = SQL_SPARE_CREATE,
+     .args = ARG_KEY | ARG_ACTOR | ARG_BODY | ARG_ID, BODY(spare_create_body, spare_create_in), .flags = ROUTE_VERB},
+    {.method = "GET", .path = "/api/v1/spares/{spare}", .operation = "spare_get", .perm = PERM_CLUSTER_READ, .success = 200, .sql = SQL_SPARE_GET},
+    {.method = "DELETE", .path = "/api/v1/spares/{spare}", .operation = "spare_delete", .perm = PERM_CLUSTER_WRITE, .success = 204, .sql = SQL_SPARE_DELETE,
+     .args = ARG_ACTOR, .flags = ROUTE_VERB},
+
     /* machines that come back */
     {.method = "GET", .path = "/api/v1/clusters/{cluster}/rejoins", .operation = "rejoin_list", .perm = PERM_TOKEN_WRITE, .success = 200, .sql = SQL_REJOIN_LIST,
      .args = ARG_PAGE, .flags = ROUTE_LIST | ROUTE_COMPRESS},

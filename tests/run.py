@@ -203,7 +203,12 @@ def suite_schedulers():
 
 
 def suite_machines():
-    return pytest_suite(["tests/machines"])
+    return pytest_suite(["tests/machines", "tests/ironic"])
+
+
+def suite_ironic():
+    """The same tests as with the stub, and more crashes, against Debian's Ironic: 187 packages, so not every day."""
+    return pytest_suite(["tests/ironic"], {"MUSTER_IRONIC": "real"})
 
 
 def suite_browser():
@@ -393,7 +398,7 @@ SUITES = [
     ("e2e", suite_e2e, True, "script/server and a real kernel line to a finished repair"),
     ("browser", suite_browser, True, "the console in Debian's Chromium, with axe"),
     ("schedulers", suite_schedulers, True, "repairs on nodes of a real Slurm, and of a Kubernetes API server as recorded"),
-    ("machines", suite_machines, True, "power cycles by IPMI and Redfish, and the operator's own automation"),
+    ("machines", suite_machines, True, "power cycles by IPMI and Redfish, Ironic as recorded, and the operator's own automation"),
     ("crash", suite_crash, True, "kill -9 and immediate stops under load"),
     ("asan", suite_asan, False, "units, API and agent suites under AddressSanitizer and UBSan"),
     ("asan-all", suite_asan_all, False, "all of the API suite under them"),
@@ -405,6 +410,7 @@ SUITES = [
     ("crash-matrix", suite_crash_matrix, False, "every step of every repair action cut short in every way, effects counted at the far end"),
     ("model", suite_model, False, "spin over the model of lease, epoch and the agent's log"),
     ("identity-more", suite_identity_more, False, "signing in at glewlwyd, a second provider, from its Debian package"),
+    ("ironic", suite_ironic, False, "repairs through a real Ironic, from Debian's packages"),
     ("soak", suite_soak, False, "hours in minutes: memory and descriptors stay flat"),
 ]
 

@@ -22,16 +22,22 @@ WITH tok AS MATERIALIZED (
     FROM tok JOIN node n ON n.org_id = $1 AND n.cluster_id = tok.cluster_id AND n.name = $3::text AND n.removed_at IS NULL AND n.key_generation > 0
     LEFT JOIN node_key k ON k.org_id = $1 AND k.node_id = n.id AND k.generation = n.key_generation AND k.revoked_at IS NULL
     LEFT JOIN node_latest l ON l.org_id = $1 AND l.node_id = n.id FOR UPDATE OF n
+), spare_of AS MATERIALIZED (
+  -- another machine is on its way to take the node over
+  SELECT s.serial FROM cur JOIN repair r ON r.org_id = $1 AND r.node_id = cur.id AND r.action = 'failover' AND r.ended_at IS NULL
+    JOIN command k ON k.org_id = $1 AND k.id = r.command_id AND k.state IN ('sent', 'accepted')
+    JOIN spare s ON s.org_id = $1 AND s.repair_id = r.id AND s.state = 'claimed'
 ), old AS MATERIALIZED (
   SELECT r.id, r.state FROM rejoin r JOIN cur ON cur.id = r.node_id WHERE r.org_id = $1 AND r.public_key = $4::bytea ORDER BY r.id DESC LIMIT 1
 ), verdict AS MATERIALIZED (
   SELECT CASE WHEN tok.id IS NULL THEN 'unknown_token' WHEN tok.elsewhere THEN 'elsewhere' WHEN tok.bound THEN 'bound'
               WHEN cur.id IS NULL THEN 'unknown_node' WHEN cur.public_key = $4::bytea THEN 'same' WHEN old.state = 'denied' THEN 'denied'
-              WHEN NOT cur.serial_same AND cur.gpus_same * 2 <= cur.gpus_known THEN 'other_machine'
+              WHEN NOT cur.serial_same AND cur.gpus_same * 2 <= cur.gpus_known AND spare_of.serial IS NULL THEN 'other_machine'
+              WHEN tok.rejoin = 'auto' AND spare_of.serial <> '' AND spare_of.serial = $8::text AND NOT cur.alive AND cur.key_stopped_at IS NULL THEN 'auto'
               WHEN tok.rejoin = 'auto' AND cur.serial_same AND (cur.gpus_known = 0 OR cur.gpus_same * 2 > cur.gpus_known)
                    AND NOT cur.alive AND cur.key_stopped_at IS NULL THEN 'auto'
               ELSE 'ask' END AS word
-    FROM (SELECT 1) one LEFT JOIN tok ON true LEFT JOIN cur ON true LEFT JOIN old ON true
+    FROM (SELECT 1) one LEFT JOIN tok ON true LEFT JOIN cur ON true LEFT JOIN old ON true LEFT JOIN spare_of ON true
 ), replaced AS (
   UPDATE rejoin r SET state = 'replaced', decided_at = now()
     FROM cur, verdict v WHERE r.org_id = $1 AND r.node_id = cur.id AND r.state = 'pending' AND r.public_key <> $4::bytea AND v.word IN ('ask', 'auto')

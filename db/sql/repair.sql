@@ -11,6 +11,8 @@ CASE WHEN r.state <> 'proposed' THEN 'Only a proposed repair can be approved; th
      THEN 'Nothing here can carry out ' || replace(r.action, '_', ' ') || '. Do it by hand, then close the incident.'
      WHEN EXISTS (SELECT FROM node n WHERE n.org_id = r.org_id AND n.id = r.node_id AND n.joined_at IS NULL)
      THEN 'No agent has joined from this node, so nothing can carry it out.'
+     WHEN r.action = 'failover' AND NOT EXISTS (SELECT FROM spare s WHERE s.org_id = r.org_id AND s.cluster_id = r.cluster_id AND s.state = 'available')
+     THEN 'No spare is left in this cluster''s pool. Add one, or repair the node in another way.'
      WHEN {{repair_stop}} IS NOT NULL THEN 'A person stopped repairs ' || {{stop_words}} || '.' END
 
 -- Where a person stopped repairs, for repair r: platform, org (also when it is suspended), cluster, node; NULL = nowhere.
@@ -98,7 +100,9 @@ WITH seen AS (
 ), verdict AS MATERIALIZED (
   SELECT CASE WHEN r.state <> ALL ($8::text[]) THEN 'state' WHEN $13::text IS NULL THEN 'ok'
               WHEN r.plan_hash <> $13::text OR NOT {{repair_plan_holds}} THEN 'plan'
-              WHEN r.executor IS NULL OR (r.executor = 'agent' AND r.action <> ALL ($14::text[])) THEN 'executor' WHEN n.joined_at IS NULL THEN 'agent' WHEN {{repair_stop}} IS NOT NULL THEN 'stopped'
+              WHEN r.executor IS NULL OR (r.executor = 'agent' AND r.action <> ALL ($14::text[])) THEN 'executor' WHEN n.joined_at IS NULL THEN 'agent'
+              WHEN r.action = 'failover' AND NOT EXISTS (SELECT FROM spare s WHERE s.org_id = $1 AND s.cluster_id = r.cluster_id AND s.state = 'available')
+              THEN 'spare' WHEN {{repair_stop}} IS NOT NULL THEN 'stopped'
               WHEN NOT r.wants_two THEN 'ok' WHEN r.requested_by = $5::text THEN 'requester' WHEN r.first_approver IS NULL THEN 'first'
               WHEN r.first_approver = $5::text THEN 'same' ELSE 'ok' END AS word
     FROM cur r JOIN cluster c ON c.org_id = $1 AND c.id = r.cluster_id JOIN node n ON n.org_id = $1 AND n.id = r.node_id
@@ -179,6 +183,7 @@ SELECT CASE WHEN s.fingerprint <> $4 THEN 422 WHEN s.status IS NOT NULL THEN s.s
             WHEN v.word = 'plan' THEN 'The plan changed since you saw it. Read the repair again and decide on the new plan.'
             WHEN v.word = 'executor' THEN 'Nothing here can carry out ' || replace(c.action, '_', ' ') || '. Do it by hand, then close the incident.'
             WHEN v.word = 'agent' THEN 'No agent has joined from this node, so nothing can carry it out.'
+            WHEN v.word = 'spare' THEN 'No spare is left in this cluster''s pool. Add one, or repair the node in another way.'
             WHEN v.word = 'stopped' THEN 'A person stopped repairs here. Allow them again first.'
             WHEN v.word = 'requester' THEN 'You asked for this repair, and the policy wants two others to approve it.'
             WHEN v.word = 'same' THEN 'You approved this repair already. The policy wants a second person.'
@@ -256,6 +261,8 @@ SELECT w.id AS node_id, w.cluster_id, w.name AS node_name, c.name AS cluster_nam
        (SELECT count(*) FROM node o WHERE o.org_id = $1 AND o.cluster_id = w.cluster_id AND o.id <> w.id AND o.removed_at IS NULL
            AND o.state <> 'healthy' AND o.state IN ('unhealthy', 'repairing', 'unknown')
            AND ((w.rack <> '' AND o.rack = w.rack) OR (w.leaf <> '' AND o.leaf = w.leaf))) AS others_down,
+       (SELECT count(*) FROM spare s WHERE s.org_id = $1 AND s.cluster_id = w.cluster_id AND s.state = 'available') AS spares,
+       (SELECT count(*) FROM spare s WHERE s.org_id = $1 AND s.cluster_id = w.cluster_id) AS spares_total,
        r.id AS open_id, r.no AS open_no, r.version AS open_version, r.state AS open_state, r.action AS open_action,
        r.requested_by AS open_requested_by, r.plan_hash AS open_plan_hash, r.executor AS open_executor,
        {{guard_facts}}

@@ -4,6 +4,7 @@
 -- person's no $5 cooldown in seconds $6 actions after whose failure only a person is left $7 failed state $8 succeeded state
 -- $9 actions with an executor $10 checks that settle $11 seconds in which they do $12 checks with a grace $13 its seconds
 -- $14 actions of a controller $15 nodes that have one: "org/cluster/node" $16 what the clusters' own automation does: "org/cluster/action"
+-- $17 actions of a provisioner $18 clusters that have one: "org/cluster"
 -- name: repair_due
 -- role: loop
 WITH bound AS MATERIALIZED (
@@ -50,7 +51,12 @@ SELECT r.node_id FROM waiting r JOIN cluster c ON c.org_id = $1 AND c.id = r.clu
         OR (r.executor IS NOT NULL) <> (r.action = ANY ($9::text[])
                                          OR (r.action = ANY ($14::text[]) AND EXISTS (SELECT FROM node m JOIN org o ON o.id = $1
                                              WHERE m.org_id = $1 AND m.id = r.node_id AND o.name || '/' || c.name || '/' || m.name = ANY ($15::text[])))
-                                         OR EXISTS (SELECT FROM org o WHERE o.id = $1 AND o.name || '/' || c.name || '/' || r.action = ANY ($16::text[]))))
+                                         OR EXISTS (SELECT FROM org o WHERE o.id = $1 AND o.name || '/' || c.name || '/' || r.action = ANY ($16::text[]))
+                                         OR (r.action = ANY ($17::text[]) AND EXISTS (SELECT FROM org o WHERE o.id = $1 AND o.name || '/' || c.name = ANY ($18::text[]))))
+        -- a plan that says another number of free spares than there are
+        OR (r.action = 'failover' AND (r.plan -> 'spare' ->> 'available')::integer IS DISTINCT FROM
+            (SELECT count(*) FROM spare s WHERE s.org_id = $1 AND s.cluster_id = r.cluster_id AND s.state = 'available')
+            AND jsonb_typeof(r.plan -> 'spare') = 'object'))
 LIMIT 256;
 
 -- Makes and refreshes proposals. $2 array of {node_id, id, action, incident_id, incident_ids, plan, plan_hash, boot_id, attempt, executor,
@@ -137,7 +143,7 @@ SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cl
        coalesce(pol.settings ->> 'idle', 'never_interrupt') = 'never_interrupt'
          AND r.state_since < now() - make_interval(secs => coalesce((pol.settings ->> 'idle_wait_seconds')::float8, $3)) AS overdue,
        coalesce((SELECT string_agg('job ' || (j ->> 'id') || ' of ' || (j ->> 'user'), ', ') FROM jsonb_array_elements(ns.jobs) j), '') AS jobs,
-       k.state AS command_state, k.result AS command_result, k.deadline_at < now() AS command_late,
+       k.state AS command_state, k.result AS command_result, k.deadline_at < now() AS command_late, coalesce(n.joined_at > k.created_at, false) AS fresh,
        -- the fault itself, or another one, told in the boot that should have ended it, or since the node was back
        (SELECT i.summary FROM incident i
          WHERE i.org_id = $1 AND i.node_id = r.node_id AND {{incident_counts}} AND i.node_fault
@@ -158,7 +164,7 @@ SELECT r.id, r.no, r.version, r.state, r.action, r.requested_by, r.node_id, r.cl
 
 -- One step of a repair: compare and set, with what belongs to it. $2 repair $3 version $4 states it is possible in $5 next state
 -- $6 that state is an end $7 detail, one sentence $8 deadline in seconds $9 event type $10 severity
--- $11 node: cordon, undo (give back what this repair took), uncordon, or NULL $12 close incidents whose rule holds
+-- $11 node: cordon, undo (give back what this repair took), uncordon, remove, or NULL $12 close incidents whose rule holds
 -- $13 the command, not handed out yet, expires $14 the approval is void
 -- name: repair_move
 -- role: loop
@@ -173,16 +179,22 @@ WITH cur AS MATERIALIZED (
 ), go AS MATERIALIZED (
   SELECT cur.id FROM cur WHERE NOT $13::boolean OR EXISTS (SELECT FROM cmd)
 ), nd AS (
-  UPDATE node n SET schedulable = $11::text <> 'cordon', cordoned_by = CASE WHEN $11::text = 'cordon' THEN cur.id END,
-         version = n.version + 1, updated_at = now()
+  UPDATE node n SET schedulable = $11::text NOT IN ('cordon', 'remove'), cordoned_by = CASE WHEN $11::text IN ('cordon', 'remove') THEN cur.id END,
+         removed_at = CASE WHEN $11::text = 'remove' THEN now() END, version = n.version + 1, updated_at = now()
     FROM go JOIN cur ON cur.id = go.id
    WHERE n.org_id = $1 AND n.id = cur.node_id
-     AND CASE $11::text WHEN 'cordon' THEN n.schedulable WHEN 'undo' THEN n.cordoned_by = cur.id AND cur.cordoned AND NOT n.schedulable
+     AND CASE $11::text WHEN 'cordon' THEN n.schedulable WHEN 'remove' THEN n.removed_at IS NULL WHEN 'undo' THEN n.cordoned_by = cur.id AND cur.cordoned AND NOT n.schedulable
                         WHEN 'uncordon' THEN n.cordoned_by IS NOT NULL AND NOT n.schedulable
                              AND NOT EXISTS (SELECT FROM incident i WHERE i.org_id = $1 AND i.node_id = n.id AND i.closed_at IS NULL
                                                 AND i.node_fault AND NOT (i.id = ANY (cur.incident_ids) AND i.clears <> 'person'))
                         ELSE false END
   RETURNING n.id
+), keys AS (
+  UPDATE node_key k SET revoked_at = now() FROM nd WHERE $11::text = 'remove' AND k.org_id = $1 AND k.node_id = nd.id AND k.revoked_at IS NULL
+), tokens AS (
+  DELETE FROM agent_token t USING nd WHERE $11::text = 'remove' AND t.org_id = $1 AND t.node_id = nd.id
+), epoch AS (
+  UPDATE installation i SET auth_epoch = i.auth_epoch + 1 FROM nd WHERE $11::text = 'remove' AND i.one
 ), upd AS (
   UPDATE repair r SET state = $5::text, version = r.version + 1, state_since = now(), reason = CASE WHEN $14::boolean OR $6::boolean THEN $7::text ELSE r.reason END,
          deadline_at = now() + make_interval(secs => $8::float8), ended_at = CASE WHEN $6::boolean THEN now() END,
@@ -206,10 +218,17 @@ WITH cur AS MATERIALIZED (
     JOIN node n ON n.org_id = $1 AND n.id = i.node_id JOIN node_latest l ON l.org_id = $1 AND l.node_id = i.node_id
    WHERE $12::boolean AND i.org_id = $1 AND i.closed_at IS NULL AND {{clear_rule_holds}}
    ORDER BY i.id FOR NO KEY UPDATE OF i
+), gone AS MATERIALIZED (
+  -- nothing stays open on a node that was removed
+  SELECT i.id, i.no, i.check_id, i.code, i.device, i.summary, 'The node was removed.' AS why FROM upd JOIN cur ON cur.id = upd.id
+    JOIN incident i ON i.org_id = $1 AND i.node_id = cur.node_id
+   WHERE $11::text = 'remove' AND i.closed_at IS NULL ORDER BY i.id FOR NO KEY UPDATE OF i
+), closing AS MATERIALIZED (
+  SELECT id, no, check_id, code, device, summary, why FROM due UNION ALL SELECT id, no, check_id, code, device, summary, why FROM gone
 ), inc AS (
   UPDATE incident i SET closed_at = now(), closed_by = 'muster', version = i.version + 1,
-         close_reason = 'Repaired by repair ' || cur.no || '. ' || due.why
-    FROM due, cur WHERE i.org_id = $1 AND i.id = due.id
+         close_reason = 'Repaired by repair ' || cur.no || '. ' || closing.why
+    FROM closing, cur WHERE i.org_id = $1 AND i.id = closing.id
   RETURNING i.id, i.close_reason
 ), fact AS MATERIALIZED (
   SELECT 1 AS place, $9::text AS type, $10::text AS severity, cur.incident_id,
@@ -218,13 +237,14 @@ WITH cur AS MATERIALIZED (
          jsonb_build_object('no', cur.no, 'action', cur.action, 'from', cur.state, 'to', $5::text, 'detail', $7::text) AS data
     FROM upd JOIN cur ON cur.id = upd.id JOIN node n ON n.org_id = $1 AND n.id = cur.node_id
   UNION ALL
-  SELECT 2, CASE WHEN $11::text = 'cordon' THEN 'node.cordoned' ELSE 'node.uncordoned' END, 'info', NULL,
-         n.name || CASE WHEN $11::text = 'cordon' THEN ' takes no new work: repair ' ELSE ' takes work again: repair ' END || cur.no, '{}'::jsonb
+  SELECT 2, CASE $11::text WHEN 'cordon' THEN 'node.cordoned' WHEN 'remove' THEN 'node.removed' ELSE 'node.uncordoned' END, 'info', NULL,
+         n.name || CASE $11::text WHEN 'cordon' THEN ' takes no new work: repair ' WHEN 'remove' THEN ' was removed: repair '
+                                  ELSE ' takes work again: repair ' END || cur.no, '{}'::jsonb
     FROM nd JOIN cur ON cur.node_id = nd.id JOIN node n ON n.org_id = $1 AND n.id = nd.id
   UNION ALL
-  SELECT 3, 'incident.closed', 'info', due.id, 'Incident ' || due.no || ' closed: ' || due.summary,
-         jsonb_build_object('no', due.no, 'check_id', due.check_id, 'code', due.code, 'device', due.device, 'reason', inc.close_reason)
-    FROM inc JOIN due ON due.id = inc.id
+  SELECT 3, 'incident.closed', 'info', t.id, 'Incident ' || t.no || ' closed: ' || t.summary,
+         jsonb_build_object('no', t.no, 'check_id', t.check_id, 'code', t.code, 'device', t.device, 'reason', inc.close_reason)
+    FROM inc JOIN closing t ON t.id = inc.id
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + c.n, command_seq = h.command_seq + CASE WHEN $13::boolean THEN 1 ELSE 0 END
     FROM (SELECT count(*) AS n FROM fact) c WHERE h.org_id = $1 AND c.n > 0
@@ -273,14 +293,14 @@ WITH cur AS MATERIALIZED (
     FROM cmd, cur WHERE r.org_id = $1 AND r.id = cur.id
   RETURNING r.id, r.version
 ), step AS (
-  UPDATE repair_step s SET detail = 'Ordered the ' || CASE $8::text WHEN 'agent' THEN 'agent' WHEN 'webhook' THEN 'operator''s automation' ELSE 'machine' END || ' to ' || replace(cur.action, '_', ' ') || '; waiting for it to take the order.'
+  UPDATE repair_step s SET detail = 'Ordered the ' || CASE $8::text WHEN 'agent' THEN 'agent' WHEN 'ironic' THEN 'provisioner' WHEN 'webhook' THEN 'operator''s automation' ELSE 'machine' END || ' to ' || replace(cur.action, '_', ' ') || '; waiting for it to take the order.'
     FROM upd JOIN cur ON cur.id = upd.id WHERE s.org_id = $1 AND s.repair_id = upd.id AND s.ended_at IS NULL
 ), head AS (
   UPDATE org_head h SET event_seq = h.event_seq + 1, command_seq = h.command_seq + 1 FROM upd WHERE h.org_id = $1 RETURNING h.event_seq
 ), ev AS (
   INSERT INTO event (org_id, seq, type, cluster_id, node_id, incident_id, repair_id, summary, data)
   SELECT $1, head.event_seq, 'repair.step', cur.cluster_id, cur.node_id, cur.incident_id, cur.id,
-         'Repair ' || cur.no || CASE $8::text WHEN 'agent' THEN ': the agent of ' WHEN 'webhook' THEN ': the automation of ' ELSE ': the controller of ' END || nd.name || ' is ordered to ' || replace(cur.action, '_', ' '),
+         'Repair ' || cur.no || CASE $8::text WHEN 'agent' THEN ': the agent of ' WHEN 'ironic' THEN ': the provisioner of ' WHEN 'webhook' THEN ': the automation of ' ELSE ': the controller of ' END || nd.name || ' is ordered to ' || replace(cur.action, '_', ' '),
          jsonb_build_object('no', cur.no, 'action', cur.action, 'command_id', cmd.id, 'epoch', jsonb_build_array(cmd.epoch_generation, cmd.epoch_n))
     FROM head, cur, nd, cmd
 ), au AS (

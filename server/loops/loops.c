@@ -8,7 +8,7 @@ static const struct runner_spec *const specs[LOOPS_COUNT] = {
     &derive_nodes_loop,     &close_incidents_loop, &propose_repairs_loop, &approve_repairs_loop,
     &run_repairs_loop,      &roll_up_loop,         &maintain_loop,        &sign_audit_loop,
     &watch_schedulers_loop, &drive_machines_loop,  &refresh_logins_loop,  &send_webhooks_loop,
-    &resolve_settings_loop, &drive_hooks_loop,
+    &resolve_settings_loop, &drive_hooks_loop,     &drive_ironic_loop,
 };
 
 static struct runner *runners[LOOPS_COUNT];

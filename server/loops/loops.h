@@ -10,7 +10,7 @@
 struct follow;
 
 /* Each loop has one thread and one connection of the loop role. */
-#define LOOPS_COUNT 14
+#define LOOPS_COUNT 15
 
 /* After config_read, db_setup and follow_new, before follow_start. The loops start at once. */
 void loops_start(struct follow *follow);
@@ -37,6 +37,7 @@ extern const struct runner_spec roll_up_loop;          /* summaries and history 
 extern const struct runner_spec maintain_loop;         /* partitions, anchors, pruning */
 extern const struct runner_spec drive_hooks_loop;      /* orders to operators' automation */
 extern const struct runner_spec drive_machines_loop;   /* orders to controllers */
+extern const struct runner_spec drive_ironic_loop;     /* orders to provisioners */
 extern const struct runner_spec watch_schedulers_loop; /* Slurm, Kubernetes */
 extern const struct runner_spec send_webhooks_loop;    /* what happened, told elsewhere */
 extern const struct runner_spec sign_audit_loop;       /* heads of the audit logs */

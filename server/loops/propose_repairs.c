@@ -25,6 +25,7 @@ static enum err find_due(struct runner *runner, const struct uuid *org, const ch
     struct action_list actions = action_list_of(ACTION_ALL);
     struct action_list last = action_list_last();
     struct action_list possible = action_list_of(executor_actions("agent"));
+    struct action_list of_provisioners = action_list_of(executor_actions("ironic"));
     struct action_list of_machines = action_list_of(executor_actions("machine"));
     struct repair_list held = repair_states_with(REPAIR_HELD);
     CLEANUP(buf_free) struct buf text = {0};
@@ -46,6 +47,8 @@ static enum err find_due(struct runner *runner, const struct uuid *org, const ch
     db_arg(&args, of_machines.text);
     db_arg(&args, machine_names());
     db_arg(&args, hook_names());
+    db_arg(&args, of_provisioners.text);
+    db_arg(&args, provisioner_names());
     enum err err = runner_query(runner, SQL_REPAIR_DUE, org, &args, &rows);
     if (err != 0) {
         return err;

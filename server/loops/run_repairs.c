@@ -60,10 +60,8 @@ static enum err move(struct runner *runner, const struct uuid *org, const struct
                      const struct repair_next *next, bool *ret_moved)
 {
     static const char *const node_effects[] = {
-        [NODE_NONE] = NULL,
-        [NODE_CORDON] = "cordon",
-        [NODE_UNDO] = "undo",
-        [NODE_UNCORDON] = "uncordon",
+        [NODE_NONE] = NULL,           [NODE_CORDON] = "cordon", [NODE_UNDO] = "undo",
+        [NODE_UNCORDON] = "uncordon", [NODE_REMOVE] = "remove",
     };
     struct arena *arena = runner_arena(runner);
     struct repair_list from = repair_event_from(next->event);
@@ -112,12 +110,12 @@ static enum err look_at(struct runner *runner, const struct uuid *org, const str
     if (!repair_work_read(rows, row, &work)) {
         return 0; /* a newer replica's business */
     }
-    work.has_machine =
-        machine_find(db_text(rows, row, db_rows_col(rows, "org_name")),
-                     db_text(rows, row, db_rows_col(rows, "cluster_name")), work.node_name) != NULL;
+    work.owner =
+        machine_owner_of(db_text(rows, row, db_rows_col(rows, "org_name")),
+                         db_text(rows, row, db_rows_col(rows, "cluster_name")), work.node_name);
     work.hooked = hook_actions(db_text(rows, row, db_rows_col(rows, "org_name")),
                                db_text(rows, row, db_rows_col(rows, "cluster_name")));
-    const struct executor *executor = executor_for(work.action, work.has_machine, work.hooked);
+    const struct executor *executor = executor_for(work.action, work.owner, work.hooked);
     repair_next_decide(runner_arena(runner), &work, executor, &settings, &next);
     switch (next.todo) {
     case TODO_ACT:

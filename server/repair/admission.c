@@ -49,9 +49,8 @@ int64_t admission_same_kind_hold(const struct policy *policy, int64_t nodes)
     return share > policy->same_kind_min ? share : policy->same_kind_min;
 }
 
-bool admission_shared_cause(struct str check_id)
+static bool is_listed(struct str rest, struct str check_id)
 {
-    struct str rest = STR(ADMISSION_SHARED_CAUSES);
     struct str name;
 
     while (rest.len > 0 && str_split(&rest, ',', &name)) {
@@ -60,6 +59,16 @@ bool admission_shared_cause(struct str check_id)
         }
     }
     return false;
+}
+
+bool admission_shared_cause(struct str check_id)
+{
+    return is_listed(STR(ADMISSION_SHARED_CAUSES), check_id);
+}
+
+bool admission_reinstallable(struct str check_id)
+{
+    return is_listed(STR(ADMISSION_REINSTALLS), check_id);
 }
 
 bool admission_cut_off(int64_t seen, int64_t silent)
@@ -82,6 +91,13 @@ static bool not_joined(const struct policy *p, const struct admission_counters *
 {
     (void)p;
     return !c->node_joined && SAY("No agent has joined from this node.");
+}
+
+static bool no_spare(const struct policy *p, const struct admission_counters *c, char *text)
+{
+    (void)p;
+    return c->action == ACTION_FAILOVER && c->has_executor && c->spares <= 0 &&
+           SAY("No spare is left in this cluster's pool.");
 }
 
 static bool stopped(const struct policy *p, const struct admission_counters *c, char *text)
@@ -113,6 +129,13 @@ static bool action_held(const struct policy *p, const struct admission_counters 
     bool may = c->action != ACTION_REMOVE && (p->actions & (1u << c->action)) != 0;
 
     return !may && SAY("The policy starts no %s by itself.", action_info(c->action)->words);
+}
+
+static bool fault_kind(const struct policy *p, const struct admission_counters *c, char *text)
+{
+    (void)p;
+    return c->action == ACTION_REPROVISION && !c->reinstallable &&
+           SAY("An installation mends software and what is on a disk, no hardware.");
 }
 
 static bool node_off(const struct policy *p, const struct admission_counters *c, char *text)
@@ -247,11 +270,13 @@ static const struct {
 static holds *const rules[ADMIT_CODE_COUNT] = {
     [ADMIT_NO_EXECUTOR] = no_executor,
     [ADMIT_NOT_JOINED] = not_joined,
+    [ADMIT_NO_SPARE] = no_spare,
     [ADMIT_STOPPED] = stopped,
     [ADMIT_POLICY_BROKEN] = policy_broken,
     [ADMIT_AUTOMATION_OFF] = automation_off,
     [ADMIT_WARN_ONLY] = warn_only,
     [ADMIT_ACTION] = action_held,
+    [ADMIT_FAULT_KIND] = fault_kind,
     [ADMIT_NODE_OFF] = node_off,
     [ADMIT_BREAKER] = breaker,
     [ADMIT_WAITED] = waited,

@@ -32,10 +32,12 @@ struct admission_counters {
     int minute;                   /* of the day */
     enum admission_reach stopped; /* by a person */
     enum admission_reach breaker_open; /* by a rule */
-    bool waited;       /* proposed before a breaker was reset or a stop was lifted */
-    bool shared_cause; /* the fault may be a switch's or a file system's: neighbours speak first */
-    bool held;         /* its faults belong to an open common cause */
-    bool last_of_role; /* no other healthy node has this node's role */
+    bool waited;        /* proposed before a breaker was reset or a stop was lifted */
+    bool shared_cause;  /* the fault may be a switch's or a file system's: neighbours speak first */
+    bool held;          /* its faults belong to an open common cause */
+    bool reinstallable; /* its fault is one of software or of a disk's content */
+    int64_t spares;     /* free ones of the cluster's pool */
+    bool last_of_role;  /* no other healthy node has this node's role */
     bool has_executor;
     bool node_joined;
     bool auto_repair; /* the node's own switch */
@@ -45,11 +47,13 @@ struct admission_counters {
 #define ADMISSION_TABLE(X)                           \
     X(ADMIT_NO_EXECUTOR, "no_executor", true)        \
     X(ADMIT_NOT_JOINED, "not_joined", true)          \
+    X(ADMIT_NO_SPARE, "no_spare", true)              \
     X(ADMIT_STOPPED, "stopped", true)                \
     X(ADMIT_POLICY_BROKEN, "policy_broken", false)   \
     X(ADMIT_AUTOMATION_OFF, "automation_off", false) \
     X(ADMIT_WARN_ONLY, "warn_only", false)           \
     X(ADMIT_ACTION, "action", false)                 \
+    X(ADMIT_FAULT_KIND, "fault_kind", false)         \
     X(ADMIT_NODE_OFF, "node_off", false)             \
     X(ADMIT_BREAKER, "breaker", false)               \
     X(ADMIT_WAITED, "waited", false)                 \
@@ -103,6 +107,12 @@ int64_t admission_same_kind_hold(const struct policy *policy, int64_t nodes);
 #define ADMISSION_SHARED_CAUSES \
     "ib_link,eth_link,nfs,gpu_power_brake,slurm_node_state,fabric_manager,node_silent"
 bool admission_shared_cause(struct str check_id);
+/* Checks whose faults an installation can mend: software, and what is on a disk. The others are
+ * hardware. */
+#define ADMISSION_REINSTALLS                                                                    \
+    "gpu_init,driver_mismatch,driver_not_loaded,slurm_node_state,service,fs_error,fs_readonly," \
+    "disk_full"
+bool admission_reinstallable(struct str check_id);
 /* Nearly all nodes are silent: it is rather us who are cut off. */
 bool admission_cut_off(int64_t seen, int64_t silent);
 

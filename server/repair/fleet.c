@@ -244,6 +244,8 @@ struct admission_counters fleet_counters(struct fleet *fleet, const struct polic
         .breaker_open = fleet->breaker_open ? REACH_CLUSTER : REACH_NONE,
         .waited = n->proposed_at <= fleet->baseline_at,
         .shared_cause = admission_shared_cause(kind->check_id),
+        .reinstallable = admission_reinstallable(kind->check_id),
+        .spares = 1,
         .last_of_role = is_last_of_role(fleet, node),
         .has_executor = true,
         .node_joined = true,

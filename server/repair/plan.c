@@ -7,7 +7,6 @@
 #include "base/crypto.h"
 #include "base/encode.h"
 #include "server/repair/admission.h"
-#include "server/repair/executors/executor.h"
 #include "server/repair/executors/targets.h"
 #include "server/repair/fsm.h"
 
@@ -81,6 +80,7 @@ static void read_counters(const struct db_rows *rows, int row, struct repair_fac
     c->waited = db_bool(rows, row, db_rows_col(rows, "waited"));
     c->last_of_role = db_bool(rows, row, db_rows_col(rows, "last_of_role"));
     c->shared_cause = admission_shared_cause(facts->check_id);
+    c->reinstallable = admission_reinstallable(facts->check_id);
     c->held = facts->held;
 }
 
@@ -93,8 +93,10 @@ void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts 
     }
     f.has_boot = db_uuid(rows, row, db_rows_col(rows, "boot_id"), &f.boot_id);
     f.node_name = text_of(rows, row, "node_name");
-    f.has_machine = machine_find(text_of(rows, row, "org_name"), text_of(rows, row, "cluster_name"),
-                                 f.node_name) != NULL;
+    f.owner = machine_owner_of(text_of(rows, row, "org_name"), text_of(rows, row, "cluster_name"),
+                               f.node_name);
+    f.spares = number_of(rows, row, "spares");
+    f.spares_total = number_of(rows, row, "spares_total");
     f.hooked = hook_actions(text_of(rows, row, "org_name"), text_of(rows, row, "cluster_name"));
     f.rack = text_of(rows, row, "rack");
     f.leaf = text_of(rows, row, "leaf");
@@ -188,7 +190,7 @@ static void write_what(struct enc *enc, const struct repair_facts *facts,
                        const struct repair_plan *plan)
 {
     const struct action_info *info = action_info(plan->action);
-    const struct executor *executor = executor_for(plan->action, facts->has_machine, facts->hooked);
+    const struct executor *executor = executor_for(plan->action, facts->owner, facts->hooked);
 
     enc_key(enc, "node");
     enc_obj(enc);
@@ -233,6 +235,15 @@ static void write_cluster(struct enc *enc, const struct repair_facts *facts)
     enc_str(enc, facts->leaf);
     write_i64(enc, "others_down", facts->others_down);
     enc_obj_end(enc);
+    enc_key(enc, "spare");
+    if (facts->owner == MACHINE_OF_PROVISIONER) {
+        enc_obj(enc);
+        write_i64(enc, "available", facts->spares);
+        write_i64(enc, "total", facts->spares_total);
+        enc_obj_end(enc);
+    } else {
+        enc_null(enc);
+    }
 }
 
 void repair_judge(const struct repair_facts *facts, const struct policy *policy,
@@ -246,7 +257,8 @@ void repair_judge(const struct repair_facts *facts, const struct policy *policy,
     c.mode = !facts->has_main || asked ? POLICY_CONFIRM
                                        : policy_mode_for(policy, facts->check_id, facts->code);
     c.attempt = facts->attempts[action] + 1;
-    c.has_executor = executor_for(action, facts->has_machine, facts->hooked) != NULL;
+    c.spares = facts->spares;
+    c.has_executor = executor_for(action, facts->owner, facts->hooked) != NULL;
     admission_decide(policy, &c, ret_admission);
 }
 
@@ -308,7 +320,7 @@ void repair_plan_build(struct arena *arena, const struct repair_facts *facts,
 {
     CLEANUP(buf_free) struct buf text = {0};
     struct enc enc;
-    const struct executor *executor = executor_for(action, facts->has_machine, facts->hooked);
+    const struct executor *executor = executor_for(action, facts->owner, facts->hooked);
     struct repair_plan plan = {
         .action = action,
         .attempt = facts->attempts[action] + 1,

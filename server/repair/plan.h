@@ -13,6 +13,7 @@
 #include "db/db.h"
 #include "server/repair/action.h"
 #include "server/repair/admission.h"
+#include "server/repair/executors/executor.h"
 #include "server/repair/policy.h"
 
 /* A row of the statement repair_facts. Texts point into the rows or the arena. */
@@ -21,8 +22,10 @@ struct repair_facts {
     struct uuid boot_id;
     bool has_boot;
     struct str node_name;
-    bool has_machine; /* its controller is in the executors file */
-    unsigned hooked;  /* hook_actions of its cluster */
+    enum machine_owner owner;
+    int64_t spares;       /* free ones in the cluster's pool */
+    int64_t spares_total; /* claimed and broken ones too */
+    unsigned hooked;      /* hook_actions of its cluster */
     struct str rack;
     struct str leaf;
     bool healthy_now;

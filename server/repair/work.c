@@ -42,6 +42,7 @@ bool repair_work_read(const struct db_rows *rows, int row, struct repair_work *r
     w.has_command = db_uuid(rows, row, COL("command_id"), &command);
     w.command_state = db_text(rows, row, COL("command_state"));
     w.command_result = db_text(rows, row, COL("command_result"));
+    w.fresh = db_bool(rows, row, COL("fresh"));
     w.command_late = db_bool(rows, row, COL("command_late"));
     w.scheduler = db_text(rows, row, COL("scheduler"));
     w.drained = db_bool(rows, row, COL("drained"));
@@ -285,16 +286,34 @@ static struct repair_next next_acting(struct arena *arena, const struct repair_w
 
 static bool is_back(const struct repair_work *work, enum watch_result watch)
 {
-    /* A boot does what a reset does; it counts where the agent's word will not come any more. */
-    bool effect = work->action == ACTION_RESET_GPU
-                      ? watch == WATCH_DONE || (work->state == REPAIR_UNKNOWN && work->rebooted)
-                      : work->rebooted;
+    bool here = work->ready && !work->silent;
+    bool lost = work->state == REPAIR_UNKNOWN;
 
-    return effect && work->ready && !work->silent;
+    switch (work->action) {
+    case ACTION_RESET_GPU:
+        /* A boot does what a reset does; it counts where the agent's word will not come any more.
+         */
+        return here && (watch == WATCH_DONE || (lost && work->rebooted));
+    case ACTION_REPROVISION:
+        /* Where nobody can say whether it was installed, an agent that lost its key can. */
+        return here && work->rebooted && (!lost || work->fresh);
+    case ACTION_FAILOVER:
+        return here && work->rebooted && work->fresh;
+    case ACTION_REMOVE:
+        return watch == WATCH_DONE; /* it does not come back */
+    case ACTION_REBOOT:
+    case ACTION_POWER_CYCLE:
+    case ACTION_COUNT:
+        break;
+    }
+    return here && work->rebooted;
 }
 
 static struct repair_next rejoined(struct arena *arena, const struct repair_work *work)
 {
+    if (work->action == ACTION_REMOVE) {
+        return step(REPAIR_ON_REJOINED, "The machine was taken out of service.");
+    }
     struct repair_next next = step(
         REPAIR_ON_REJOINED, arena_printf(arena, "The node is back; watching it for %" PRId64 " s.",
                                          work->healthy_delay_s));
@@ -326,6 +345,12 @@ static struct repair_next next_rejoining(struct arena *arena, const struct repai
 
 static struct repair_next next_verifying(struct arena *arena, const struct repair_work *work)
 {
+    if (work->action == ACTION_REMOVE) {
+        struct repair_next next =
+            step(REPAIR_ON_VERIFIED, "The node is removed and its keys have ended.");
+        next.node = NODE_REMOVE;
+        return next;
+    }
     if (work->came_back.len > 0) {
         return step(REPAIR_ON_FAIL, arena_printf(arena, "A fault is back after %.0f s: %.*s",
                                                  work->state_s, STR_FMT(work->came_back)));

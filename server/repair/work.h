@@ -10,9 +10,8 @@
 #include "base/uuid.h"
 #include "db/db.h"
 #include "server/repair/action.h"
+#include "server/repair/executors/executor.h"
 #include "server/repair/fsm.h"
-
-struct executor;
 
 /* A row of the statement repair_work. Texts point into the rows. */
 struct repair_work {
@@ -41,9 +40,9 @@ struct repair_work {
     struct str command_state;
     struct str command_result;
     bool command_late;
-    unsigned hooked;  /* hook_actions of the cluster; set by the reader's caller */
-    bool has_machine; /* the node's controller is in the executors file; set by the reader's caller
-                       */
+    enum machine_owner owner; /* set by the reader's caller */
+    bool fresh;           /* the node joined anew, with another key, since the order was given */
+    unsigned hooked;      /* hook_actions of the cluster; set by the reader's caller */
     struct str scheduler; /* its kind; empty = none is configured for the cluster */
     bool drained;         /* it said, since this state began, that the node is closed and empty */
     bool occupied;        /* it said, since this state began, that it is not closed or not empty */
@@ -57,7 +56,7 @@ struct repair_settings {
     int64_t drain_wait_s; /* between cordon and act */
 };
 
-enum repair_node_effect { NODE_NONE, NODE_CORDON, NODE_UNDO, NODE_UNCORDON };
+enum repair_node_effect { NODE_NONE, NODE_CORDON, NODE_UNDO, NODE_UNCORDON, NODE_REMOVE };
 
 enum repair_todo {
     TODO_WAIT,

@@ -63,6 +63,10 @@ class World:
     def device(self, node=None):
         return self.made("POST", f"nodes/{node or self.node()}/devices", {"type": "gpu", "serial": self.name("serial")})["id"]
 
+    def spare(self, cluster=None, **fields):
+        path = f"clusters/{cluster or self.org.cluster_id}/spares"
+        return self.made("POST", path, {"machine": self.name("m"), "serial": self.name("serial"), **fields})["id"]
+
     def incident(self, node=None, **fields):
         body = {"summary": self.name("fault"), "severity": "critical", "device": self.name("device"), **fields}
         return self.made("POST", f"nodes/{node or self.node()}/incidents", body)["id"]

@@ -44,7 +44,8 @@ static struct repair_next next_of(const struct repair_work *work)
 {
     struct repair_next next;
 
-    repair_next_decide(arena, work, executor_for(work->action, work->has_machine, work->hooked), &no_wait, &next);
+    repair_next_decide(arena, work, executor_for(work->action, work->owner, work->hooked), &no_wait,
+                       &next);
     return next;
 }
 

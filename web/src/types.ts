@@ -429,6 +429,8 @@ export interface Plan {
   jobs: SchedulerJob[];
   capacity: { healthy_before: number; healthy_after: number; nodes: number };
   domain: { rack: string | null; leaf: string | null; others_down: number };
+  /** the cluster's pool; null where nothing installs machines, absent in older plans */
+  spare?: { available: number; total: number } | null;
   limits: { running: number; max_running: number; attempt: number; attempts_max: number; why_not?: WhyNot[] };
   rule: { check_id: string; right: number; total: number; days: number } | null;
   made_at: string;

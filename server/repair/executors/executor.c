@@ -1,10 +1,11 @@
-/* The table of executors, and the order that both of them leave in the database. */
+/* The table of executors, and the order that all of them leave in the database. */
 #include "server/repair/executors/executor.h"
 
 #include <string.h>
 
 #include "base/log.h"
 #include "server/config.h"
+#include "server/repair/executors/targets.h"
 #include "server/repair/fsm.h"
 #include "server/repair/work.h"
 
@@ -12,16 +13,27 @@ static const struct executor *const executors[] = {
     &executor_agent,
     &executor_machine,
     &executor_hook,
+    &executor_ironic,
 };
 
-const struct executor *executor_for(enum repair_action action, bool has_machine, unsigned hooked)
+enum machine_owner machine_owner_of(struct str org, struct str cluster, struct str node)
+{
+    if (provisioner_find(org, cluster) != NULL) {
+        return MACHINE_OF_PROVISIONER;
+    }
+    return machine_find(org, cluster, node) != NULL ? MACHINE_OF_CONTROLLER : MACHINE_OF_NOBODY;
+}
+
+const struct executor *executor_for(enum repair_action action, enum machine_owner owner,
+                                    unsigned hooked)
 {
     if ((hooked & executor_hook.actions & (1u << action)) != 0) {
         return &executor_hook;
     }
     for (size_t i = 0; i < COUNTOF(executors); i++) {
         if ((executors[i]->actions & (1u << action)) != 0 && executors[i] != &executor_hook &&
-            (executors[i] != &executor_machine || has_machine)) {
+            (executors[i] != &executor_machine || owner == MACHINE_OF_CONTROLLER) &&
+            (executors[i] != &executor_ironic || owner == MACHINE_OF_PROVISIONER)) {
             return executors[i];
         }
     }
@@ -41,7 +53,7 @@ unsigned executor_actions(const char *name)
 enum act_result executor_order(struct db_conn *conn, struct arena *arena, const struct uuid *org,
                                const struct repair_work *work, const char *order_args)
 {
-    const struct executor *executor = executor_for(work->action, work->has_machine, work->hooked);
+    const struct executor *executor = executor_for(work->action, work->owner, work->hooked);
     struct repair_list acting = repair_event_from(REPAIR_ON_ACTED);
     struct db_args args = {0};
     struct db_rows *rows = NULL;

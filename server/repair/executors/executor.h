@@ -47,9 +47,18 @@ struct executor {
     enum watch_result (*watch)(const struct repair_work *work);
 };
 
-/* NULL when nothing here can do it. has_machine: the node's controller is in the executors file;
- * hooked: what the cluster's own automation does (hook_actions), before everybody else. */
-const struct executor *executor_for(enum repair_action action, bool has_machine, unsigned hooked);
+/* What the executors file says of a node's hardware. */
+enum machine_owner {
+    MACHINE_OF_NOBODY,
+    MACHINE_OF_CONTROLLER,  /* its own entry among the machines */
+    MACHINE_OF_PROVISIONER, /* the cluster's provisioner installs and powers it, and nobody else */
+};
+enum machine_owner machine_owner_of(struct str org, struct str cluster, struct str node);
+
+/* NULL when nothing here can do it. hooked: what the cluster's own automation does (hook_actions),
+ * before everybody else. */
+const struct executor *executor_for(enum repair_action action, enum machine_owner owner,
+                                    unsigned hooked);
 /* Bits of the actions that the executor of this name can do; 0 when there is none. */
 unsigned executor_actions(const char *name);
 
@@ -63,5 +72,6 @@ enum watch_result executor_watch_order(const struct repair_work *work);
 extern const struct executor executor_agent;   /* signed commands that the node fetches */
 extern const struct executor executor_hook;    /* the operator's own automation, by messages */
 extern const struct executor executor_machine; /* the node's controller (BMC): power */
+extern const struct executor executor_ironic;  /* the cluster's provisioner */
 
 #endif

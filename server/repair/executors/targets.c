@@ -15,6 +15,7 @@ struct file_in {
     struct str schedulers;
     struct str machines;
     struct str webhooks;
+    struct str provisioners;
 };
 
 struct hook_in {
@@ -24,6 +25,11 @@ struct hook_in {
 
 struct machine_in {
     struct machine machine;
+    struct str kind;
+};
+
+struct provisioner_in {
+    struct provisioner provisioner;
     struct str kind;
 };
 
@@ -41,6 +47,7 @@ static const struct field file_fields[] = {
     {"schedulers", FIELD_JSON, AT(file_in, schedulers), .max = (int64_t)TARGETS_FILE_MAX},
     {"machines", FIELD_JSON, AT(file_in, machines), .max = (int64_t)TARGETS_FILE_MAX},
     {"webhooks", FIELD_JSON, AT(file_in, webhooks), .max = (int64_t)TARGETS_FILE_MAX},
+    {"provisioners", FIELD_JSON, AT(file_in, provisioners), .max = (int64_t)TARGETS_FILE_MAX},
     {NULL},
 };
 static const char *const hook_words[] = {"reset_gpu", "reboot", "power_cycle", "reprovision", NULL};
@@ -72,6 +79,26 @@ static const struct field machine_fields[] = {
     {"timeout_seconds", FIELD_I64, AT(machine_in, machine.timeout_s), .min = 1, .max = 60},
     {NULL},
 };
+static const char *const provisioner_kinds[] = {"ironic", NULL};
+static const struct field provisioner_fields[] = {
+    {"org", FIELD_NAME, AT(provisioner_in, provisioner.org), .flags = FIELD_REQUIRED},
+    {"cluster", FIELD_NAME, AT(provisioner_in, provisioner.cluster), .flags = FIELD_REQUIRED},
+    {"kind", FIELD_ENUM, AT(provisioner_in, kind), .flags = FIELD_REQUIRED, .names = provisioner_kinds},
+    {"url", FIELD_STR, AT(provisioner_in, provisioner.url), .flags = FIELD_REQUIRED, .max = TEXT_MAX},
+    {"ca_file", FIELD_STR, AT(provisioner_in, provisioner.ca_file), .max = TEXT_MAX},
+    {"user", FIELD_STR, AT(provisioner_in, provisioner.user)},
+    {"password_file", FIELD_STR, AT(provisioner_in, provisioner.password_file), .max = TEXT_MAX},
+    {"token_file", FIELD_STR, AT(provisioner_in, provisioner.token_file), .max = TEXT_MAX},
+    {"resource_class", FIELD_STR, AT(provisioner_in, provisioner.resource_class), .max = 80},
+    {"image_source", FIELD_STR, AT(provisioner_in, provisioner.image_source), .max = TEXT_MAX},
+    {"image_checksum", FIELD_STR, AT(provisioner_in, provisioner.image_checksum)},
+    {"user_data_file", FIELD_STR, AT(provisioner_in, provisioner.user_data_file), .max = TEXT_MAX},
+    {"timeout_seconds", FIELD_I64, AT(provisioner_in, provisioner.timeout_s), .min = 1, .max = 60},
+    {"power_seconds", FIELD_I64, AT(provisioner_in, provisioner.power_s), .min = 1, .max = 3600},
+    {"poll_seconds", FIELD_I64, AT(provisioner_in, provisioner.poll_s), .min = 1, .max = 60},
+    {"install_seconds", FIELD_I64, AT(provisioner_in, provisioner.install_s), .min = 1, .max = 86400},
+    {NULL},
+};
 static const char *const kinds[] = {"slurm", "kubernetes", NULL};
 static const struct field scheduler_fields[] = {
     {"org", FIELD_NAME, AT(scheduler_in, target.org), .flags = FIELD_REQUIRED},
@@ -98,6 +125,9 @@ static const char *names = "{}";
 static struct hook_target hooks[HOOKS_MAX];
 static size_t hook_count;
 static const char *hook_texts = "{}";
+static struct provisioner provisioners[PROVISIONERS_MAX];
+static size_t provisioner_count;
+static const char *clusters = "{}";
 
 static bool refuse(char *error, size_t cap, const char *where, const struct decode_errors *errors,
                    const char *detail)
@@ -171,6 +201,9 @@ static const char *machine_problem(const struct machine_in *in)
     if (machine_find(m->org, m->cluster, m->node) != NULL) {
         return "this node has a controller already";
     }
+    if (provisioner_find(m->org, m->cluster) != NULL) {
+        return "the cluster's provisioner drives its controllers, and nobody beside it may";
+    }
     if (str_eq_c(in->kind, "ipmi")) {
         return !is_set(m->host) ? "host is required"
                : is_set(m->url) || is_set(m->system)
@@ -240,6 +273,49 @@ static bool read_hook(struct str text, size_t place, char *error, size_t cap)
     return true;
 }
 
+static const char *provisioner_problem(const struct provisioner *p)
+{
+    bool here = str_starts(p->url, STR("http://127.0.0.1")) ||
+                str_starts(p->url, STR("http://localhost")) ||
+                str_starts(p->url, STR("http://[::1]"));
+
+    if (provisioner_find(p->org, p->cluster) != NULL) {
+        return "this cluster has a provisioner already";
+    }
+    if ((!here && !str_starts(p->url, STR("https://"))) || str_ends(p->url, STR("/"))) {
+        return "url must be an https:// address (http:// on this host) without a / at its end";
+    }
+    if (is_set(p->user) != is_set(p->password_file)) {
+        return "user and password_file go together";
+    }
+    if (is_set(p->user) && is_set(p->token_file)) {
+        return "user and token_file exclude each other";
+    }
+    return is_set(p->image_source) && !is_set(p->resource_class)
+               ? "image_source needs resource_class: which machines are this cluster's spares"
+               : NULL;
+}
+
+static bool read_provisioner(struct str text, size_t place, char *error, size_t cap)
+{
+    struct decode_errors errors = {0};
+    struct provisioner_in in = {
+        .provisioner = {.timeout_s = 30, .power_s = 120, .poll_s = 5, .install_s = 3600}};
+    const char *detail = NULL;
+    char where[64];
+
+    (void)snprintf(where, sizeof where, "provisioners[%zu]", place);
+    if (decode_body(arena, text, provisioner_fields, &in, &errors, &detail) != 0) {
+        return refuse(error, cap, where, &errors, detail);
+    }
+    const char *problem = provisioner_problem(&in.provisioner);
+    if (problem != NULL || provisioner_count == PROVISIONERS_MAX) {
+        return refuse(error, cap, where, &errors, problem == NULL ? "there are too many" : problem);
+    }
+    provisioners[provisioner_count++] = in.provisioner;
+    return true;
+}
+
 typedef bool read_one(struct str text, size_t place, char *error, size_t cap);
 
 static bool read_list(struct str text, const char *name, read_one *read, char *error, size_t cap)
@@ -276,6 +352,14 @@ static void write_names(void)
     }
     buf_add_char(&text, '}');
     names = arena_strndup(arena, text.ptr, text.len);
+    buf_clear(&text);
+    buf_add_char(&text, '{');
+    for (size_t i = 0; i < provisioner_count; i++) {
+        buf_printf(&text, "%s%.*s/%.*s", i == 0 ? "" : ",", STR_FMT(provisioners[i].org),
+                   STR_FMT(provisioners[i].cluster));
+    }
+    buf_add_char(&text, '}');
+    clusters = arena_strndup(arena, text.ptr, text.len);
 }
 
 static void write_hook_texts(void)
@@ -305,8 +389,10 @@ bool targets_read(const char *path, char *error, size_t error_cap)
     count = 0;
     machine_count = 0;
     hook_count = 0;
-    names = "{}";
     hook_texts = "{}";
+    provisioner_count = 0;
+    names = "{}";
+    clusters = "{}";
     if (path[0] == '\0') {
         return true;
     }
@@ -326,6 +412,8 @@ bool targets_read(const char *path, char *error, size_t error_cap)
     bool ok =
         (in.schedulers.len == 0 ||
          read_list(in.schedulers, "schedulers", read_scheduler, error, error_cap)) &&
+        (in.provisioners.len == 0 ||
+         read_list(in.provisioners, "provisioners", read_provisioner, error, error_cap)) &&
         (in.machines.len == 0 ||
          read_list(in.machines, "machines", read_machine, error, error_cap)) &&
         (in.webhooks.len == 0 || read_list(in.webhooks, "webhooks", read_hook, error, error_cap));
@@ -357,6 +445,16 @@ const struct hook_target *hook_find(struct str org, struct str cluster)
     return NULL;
 }
 
+const struct provisioner *provisioner_find(struct str org, struct str cluster)
+{
+    for (size_t i = 0; i < provisioner_count; i++) {
+        if (str_eq(provisioners[i].cluster, cluster) && str_eq(provisioners[i].org, org)) {
+            return &provisioners[i];
+        }
+    }
+    return NULL;
+}
+
 unsigned hook_actions(struct str org, struct str cluster)
 {
     const struct hook_target *hook = hook_find(org, cluster);
@@ -367,6 +465,21 @@ unsigned hook_actions(struct str org, struct str cluster)
 const char *hook_names(void)
 {
     return hook_texts;
+}
+
+size_t provisioners_count(void)
+{
+    return provisioner_count;
+}
+
+const struct provisioner *provisioner_at(size_t index)
+{
+    return &provisioners[index];
+}
+
+const char *provisioner_names(void)
+{
+    return clusters;
 }
 
 const char *machine_names(void)

@@ -1,4 +1,5 @@
-/* What the installation's owner lets Muster drive: schedulers and machines, from one file. */
+/* What the installation's owner lets Muster drive: schedulers, machines and provisioners, from one
+ * file. */
 #ifndef SERVER_REPAIR_EXECUTORS_TARGETS_H
 #define SERVER_REPAIR_EXECUTORS_TARGETS_H
 
@@ -18,6 +19,7 @@
 #define TARGETS_FILE_MAX ((size_t)1 << 20) /* bytes */
 #define TARGETS_MAX 64                     /* schedulers */
 #define MACHINES_MAX 16384
+#define PROVISIONERS_MAX 64
 
 struct scheduler;
 struct machine_driver;
@@ -54,6 +56,25 @@ struct hook_target {
 #define HOOK_ACTIONS                                                           \
     (1u << ACTION_RESET_GPU | 1u << ACTION_REBOOT | 1u << ACTION_POWER_CYCLE | \
      1u << ACTION_REPROVISION)
+/* What installs and powers the machines of one cluster: an OpenStack Ironic. It owns all of their
+ * controllers, so none of them is in `machines`. */
+struct provisioner {
+    struct str org;
+    struct str cluster;
+    struct str url; /* https://host[:port][/path]; http:// to this host only */
+    struct str ca_file;
+    struct str user;           /* HTTP basic */
+    struct str password_file;  /* read at each use */
+    struct str token_file;     /* X-Auth-Token, read at each use */
+    struct str resource_class; /* of the cluster's spares */
+    struct str image_source;   /* what a spare is installed with; empty = no failover */
+    struct str image_checksum;
+    struct str user_data_file; /* configuration of what is installed on a spare */
+    int64_t timeout_s;         /* of one call; 1 to 60 */
+    int64_t power_s;           /* a change of power must show within; 1 to 3600 */
+    int64_t poll_s;            /* between two looks at what takes long; 1 to 60 */
+    int64_t install_s;         /* an installation must end within; 1 to 86400 */
+};
 
 /* The scheduler of one cluster. Fields of another kind are empty. */
 struct scheduler_target {
@@ -81,6 +102,12 @@ const struct scheduler_target *target_find(struct str org, struct str cluster);
 
 /* NULL = the node's controller is not known. */
 const struct machine *machine_find(struct str org, struct str cluster, struct str node);
+/* NULL = no provisioner is configured for it. */
+const struct provisioner *provisioner_find(struct str org, struct str cluster);
+size_t provisioners_count(void);
+const struct provisioner *provisioner_at(size_t index);
+/* All clusters that have one, "org/cluster", as PostgreSQL's text of an array. */
+const char *provisioner_names(void);
 /* All nodes that have one, "org/cluster/node", as PostgreSQL's text of an array. */
 const char *machine_names(void);
 

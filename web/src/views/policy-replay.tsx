@@ -11,6 +11,8 @@ import { ErrorNote, Note } from "../ui/states";
 
 export const REASON_WORDS: Record<string, string> = {
   no_executor: "nothing here can carry it out",
+  no_spare: "no spare machine is free",
+  fault_kind: "an installation does not mend hardware",
   not_joined: "the node's agent has not joined",
   stopped: "a person had stopped repairs",
   policy_broken: "the policy cannot be read",

@@ -184,6 +184,10 @@ function capacity(plan: Plan): Consequence {
   if (plan.action === "remove") {
     return { subject, weight: "warn", fact: `${counted(nodes - 1, "node")} stay in the cluster`, detail: `${counted(after, "healthy node")} after it.` };
   }
+  if (plan.action === "failover" && plan.spare) {
+    const { available: free, total } = plan.spare;
+    return { subject, weight: free > 0 ? "good" : "bad", fact: free > 0 ? `One of ${counted(free, "free spare")} takes its place, in ${about}` : "No spare is free", detail: `${counted(total, "machine")} in the cluster's pool.` };
+  }
   if (after < before) {
     return { subject, weight: "warn", fact: `Healthy nodes fall from ${count(before)} to ${count(after)} for ${about}` };
   }

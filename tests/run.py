@@ -261,7 +261,7 @@ def suite_asan():
 
 def suite_tsan():
     folder = build("build-tsan", ["-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1"],
-                   ["musterd", "muster-agent", "muster-sim", "muster", "tests/db/db-probe"])
+                   ["musterd", "muster-agent", "muster-sim", "muster", "tests/db/db-probe", "tests/db/next/db-probe-next"])
     return pytest_suite(["tests/api"], {
         "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={ROOT}/tests/tsan.supp",
         "MUSTER_BUILD": str(folder),

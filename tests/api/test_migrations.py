@@ -112,7 +112,7 @@ class Writer(threading.Thread):
     """Changes one org's project as muster_app without pause; notes errors and the time of each commit."""
 
     def __init__(self, pg, org):
-        super().__init__()
+        super().__init__(daemon=True)
         self.pg, self.org, self.ended = pg, org, threading.Event()
         self.commits, self.errors = [], []
 

@@ -170,8 +170,14 @@ def fleet(server):
         process.wait(60)
 
 
-def test_memory_and_descriptors_stay_flat(server, tmp_path):
-    node = machine(tmp_path, server, join_token(server), "soaked")
+@pytest.fixture
+def node(server, tmp_path):
+    one = machine(tmp_path, server, join_token(server), "soaked")
+    yield one
+    one.stop()
+
+
+def test_memory_and_descriptors_stay_flat(server, node):
     with fleet(server) as simulated:
         node.start()
         wait_for(lambda: int(server.sql("SELECT count(*) FROM node_latest WHERE seen_at IS NOT NULL")) > NODES)
@@ -192,6 +198,5 @@ def test_memory_and_descriptors_stay_flat(server, tmp_path):
         assert simulated.poll() is None and server.process.poll() is None and node.alive()
         assert not [failure for caller in callers.values() for failure in caller.failures[:3]]
         assert all(caller.done for caller in callers.values())
-        node.stop()
     for who, figures in watched.items():
         figures.check_flat(who)

@@ -81,7 +81,7 @@ test("the catalogue is searched, and says what is set differently", async () => 
 test("before a check is set differently it is shown what that would have done; what is wrong stands at its field", async () => {
   const page = await stage.page("/settings/checks/gpu_ecc");
   await page.getByRole("button", { name: "Set it differently…" }).click();
-  await says(page, "Set at least one of mode, severity, action and threshold.");
+  await says(page, "Set at least one of mode, severity, action, threshold and looks.");
   await page.getByLabel("Where").selectOption({ label: "Only the cluster fra-h100-a" });
   await page.getByLabel("Severity, at most").selectOption("warning");
   await says(page, /It would have opened 3 incidents, as now, with a fault on 0 nodes, 2 fewer than now/);
@@ -102,6 +102,28 @@ test("before a check is set differently it is shown what that would have done; w
   await page.goto(`${stage.base}/settings/checks/gpu_xid?do=set`);
   await page.getByLabel("Counts from").fill("0");
   await says(page, "must be a whole number of at least 1");
+  await stage.leave(page);
+});
+
+test("a changed rule reads as in shadow until its day is over; live at once needs a reason; looks are set", async () => {
+  const page = await stage.page("/settings/checks/nic_count?do=set");
+  await page.getByLabel("Told after so many looks").fill("5");
+  await page.getByLabel("Ends after so many looks").fill("4");
+  await says(page, "is in shadow for 24 h first");
+  await page.getByRole("button", { name: "Set it", exact: true }).click();
+  await page.getByRole("cell", { name: /^In shadow until .*; told after 5 looks; ends after 4 looks without it$/ }).waitFor();
+  await reads(page.getByRole("heading", { level: 1 }), /Network ports.*in shadow until/);
+  await page.goto(`${stage.base}/settings/checks?q=nic_count`);
+  await page.getByRole("row", { name: /Network ports.*5 looks in a row.*delivered: 3 looks in a row.*In shadow.*until/ }).waitFor();
+  await looksRight(page);
+  await page.goto(`${stage.base}/settings/checks/nic_count`);
+  await page.getByRole("button", { name: "Put it live…" }).click();
+  await says(page, "Say why it should be live at once.");
+  await looksRight(page);
+  await page.getByLabel("Why").fill("tried on the other cluster");
+  await page.getByRole("button", { name: "Save the change" }).click();
+  await page.getByRole("cell", { name: "Live; told after 5 looks; ends after 4 looks without it" }).waitFor();
+  await reads(page.getByRole("heading", { level: 1 }), /Network ports.*live/);
   await stage.leave(page);
 });
 

@@ -3,6 +3,10 @@ import { CHECK_ROWS } from "./mock-checks.mjs";
 import { idOf, iso, nodeDetail } from "./mock-data.mjs";
 
 const DAY = 86_400_000;
+/* looks in a row before a check tells and ends (server/health/traits.c): looks, clear looks, seconds */
+const LOOKS = { gpu_count: [3, 2, 30], pcie_aer: [1, 6, 600], pcie_link: [3, 2, 60], nic_count: [3, 2, 30], ib_link: [1, 20, 3600], eth_link: [1, 20, 3600], mount_hung: [3, 2, 30], clock: [15, 2, 60], service: [3, 2, 30], slurm_node_state: [3, 2, 60] };
+const PARTS = ["mode", "severity", "action", "threshold", "looks", "clear_looks"];
+const JUDGED = ["severity", "action", "threshold", "looks"];
 const TYPES = { check_override: "0020" };
 
 function overrideId(n) {
@@ -19,7 +23,7 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
   let made = 0;
 
   const add = (fields, at, actor) => {
-    const override = { id: overrideId((made += 1)), check_id: "", cluster_id: null, gpu_type: "", mode: null, severity: null, action: null, threshold: null, reason: "", created_by: actor, created_at: iso(at), updated_at: iso(at), version: 1, ...fields };
+    const override = { id: overrideId((made += 1)), check_id: "", cluster_id: null, gpu_type: "", mode: null, severity: null, action: null, threshold: null, looks: null, clear_looks: null, shadow_until: null, reason: "", created_by: actor, created_at: iso(at), updated_at: iso(at), version: 1, ...fields };
     overrides.push(override);
     note("create", null, override, at, actor);
     return override;
@@ -55,9 +59,32 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
     if (body.threshold != null && !row[12].includes("threshold")) {
       throw wrong("threshold", "This check does not count events; it has no threshold.");
     }
-    if (["mode", "severity", "action", "threshold"].every((key) => body[key] == null)) {
-      throw wrong("mode", "Set at least one of mode, severity, action and threshold.");
+    if ((body.looks != null || body.clear_looks != null) && !LOOKS[body.check_id]) {
+      throw wrong("looks", "This check is not judged by looks in a row.");
     }
+    if (PARTS.every((key) => body[key] == null)) {
+      throw wrong("mode", "Set at least one of mode, severity, action, threshold, looks and clear_looks.");
+    }
+    if (body.shadow_seconds === 0 && !body.reason) {
+      throw wrong("reason", "Without a trial (shadow_seconds 0) say why it should hold at once.");
+    }
+  }
+
+  /** A changed rule is in shadow for a day, or as long as it is said. */
+  const trial = (rule, before, seconds) => {
+    if (["shadow", "off"].includes(rule.mode) || seconds === 0 || JUDGED.every((key) => rule[key] == null)) {
+      return null;
+    }
+    const changed = JUDGED.some((key) => (rule[key] ?? null) !== (before?.[key] ?? null));
+    return changed || seconds !== undefined ? iso(Date.now() + (seconds ?? 86_400) * 1000) : before.shadow_until;
+  };
+
+  function effective(row) {
+    const [check_id, , , severity, action] = row;
+    const [looks, clear_looks] = LOOKS[check_id] ?? [null, null];
+    const set = overrides.find((one) => one.check_id === check_id && !one.cluster_id && !one.gpu_type);
+    const tried = set?.shadow_until && Date.parse(set.shadow_until) > Date.now();
+    return { mode: tried ? "shadow" : (set?.mode ?? "live"), severity: set?.severity ?? severity, action: set?.action ?? action, threshold: set?.threshold ?? 1, looks: set?.looks ?? looks, clear_looks: set?.clear_looks ?? clear_looks, shadow_until: set?.shadow_until ?? null, source: set ? "organization" : "delivered", override_id: set?.id ?? null };
   }
 
   function tryOut(body) {
@@ -154,8 +181,10 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
     ["GET", "/checks", () => ({
       settle_seconds: 90,
       boot_grace_seconds: 600,
-      items: CHECK_ROWS.map(([check_id, title, source, severity, action, node_fault, clears, window_seconds, clear_rule, family, settles, boot_grace, settable]) => ({
-        check_id, title, source, kind: "passive", severity, action, node_fault, clears, clear_rule, threshold: 1, window_seconds, family, settles, boot_grace, settable, overrides: overrides.filter((one) => one.check_id === check_id),
+      items: CHECK_ROWS.map(([check_id, title, source, severity, action, node_fault, clears, window_seconds, clear_rule, family, settles, boot_grace, can], n) => ({
+        threshold_unit: "events", threshold_max: can.includes("threshold") ? 1_000_000 : 1, looks: LOOKS[check_id]?.[0] ?? null, clear_looks: LOOKS[check_id]?.[1] ?? null, look_seconds: LOOKS[check_id]?.[2] ?? null, effective: effective(CHECK_ROWS[n]),
+        settable: LOOKS[check_id] ? [...can, "looks"] : can,
+        check_id, title, source, kind: "passive", severity, action, node_fault, clears, clear_rule, threshold: 1, window_seconds, family, settles, boot_grace, overrides: overrides.filter((one) => one.check_id === check_id),
       })),
     })],
     ["GET", "/check-overrides", (_, url) => page(overrides, url)],
@@ -166,7 +195,8 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
       if (overrides.some((one) => one.check_id === body.check_id && one.cluster_id === (body.cluster_id ?? null) && one.gpu_type === (body.gpu_type ?? ""))) {
         throw new Refusal(409, "conflict", "The check is set there already", "Change that setting instead.");
       }
-      return add(body, Date.now(), "Maya Okafor");
+      const { shadow_seconds, ...rule } = body;
+      return add({ ...rule, shadow_until: trial(rule, null, shadow_seconds) }, Date.now(), "Maya Okafor");
     }, 201],
     ["PATCH", "/check-overrides/:o", ({ o }, _, body, headers) => {
       need("cluster.write");
@@ -176,7 +206,9 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
       }
       judge({ ...one, ...body });
       const before = { ...one };
-      Object.assign(one, body, { version: one.version + 1, updated_at: iso(Date.now()) });
+      const { shadow_seconds, ...rule } = body;
+      const until = trial({ ...one, ...rule }, before, shadow_seconds);
+      Object.assign(one, rule, { shadow_until: until, version: one.version + 1, updated_at: iso(Date.now()) });
       note("update", before, one, Date.now(), "Maya Okafor");
       return one;
     }],

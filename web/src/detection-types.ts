@@ -13,6 +13,10 @@ export interface CheckOverride {
   severity: Severity | null;
   action: string | null;
   threshold: number | null;
+  looks: number | null;
+  clear_looks: number | null;
+  /** in shadow until then: its change is on trial */
+  shadow_until: string | null;
   reason: string;
   created_by: string;
   created_at: string;
@@ -32,12 +36,20 @@ export interface Check {
   clear_rule: string;
   /** events from which on an incident counts */
   threshold: number;
+  /** most that an override may set; 1: it does not count */
+  threshold_max: number;
+  /** looks in a row that must find it before it is told; null: not judged so */
+  looks: number | null;
+  /** looks in a row that must not find it before it ends */
+  clear_looks: number | null;
   /** without an event for so long it clears; 0: another rule */
   window_seconds: number;
   family: string | null;
   settles: boolean;
   boot_grace: boolean;
   settable: string[];
+  /** what holds for all of the organization */
+  effective: { mode: CheckMode; severity: Severity; action: string; threshold: number; looks: number | null; clear_looks: number | null; shadow_until: string | null; source: string; override_id: string | null };
   overrides: CheckOverride[];
 }
 
@@ -110,6 +122,9 @@ export interface OwnDefinition {
   user?: string;
   interval_seconds?: number;
   timeout_seconds?: number;
+  output_bytes?: number;
+  raise_after?: number;
+  clear_after?: number;
 }
 
 export interface OwnCheck {

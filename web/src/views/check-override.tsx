@@ -11,8 +11,9 @@ import { Field, Options, SelectField, type Choice } from "../ui/controls";
 import { ErrorNote, Note } from "../ui/states";
 import { TableFrame } from "../ui/table";
 import { lacks } from "./asked";
-import { actionWords, effectWords, placeWords, setWords } from "./check-rules";
+import { actionWords, effectWords, placeWords, setWords, trialEnd, untilWords } from "./check-rules";
 import { orgName, problemOf } from "./settings";
+import { TrialField, trialSeconds } from "./trial";
 import { VerbForm } from "./verb-form";
 
 /** Opens the form by its address; mode: what it begins with. */
@@ -24,7 +25,7 @@ function askNothing(): void {
   setQuery({ do: null, id: null, mode: null });
 }
 
-const FIELDS = ["check_id", "cluster_id", "gpu_type", "mode", "severity", "action", "threshold", "reason"];
+const FIELDS = ["check_id", "cluster_id", "gpu_type", "mode", "severity", "action", "threshold", "looks", "clear_looks", "shadow_seconds", "reason"];
 const ACTIONS = ["none", "reset_gpu", "reboot", "power_cycle", "reprovision", "failover", "remove"];
 const SEVERITIES = ["info", "warning", "critical"];
 const TRY_AFTER_MS = 350; /* while one types, nothing is asked */
@@ -37,6 +38,10 @@ interface Wish {
   severity: Signal<string>;
   action: Signal<string>;
   threshold: Signal<string>;
+  looks: Signal<string>;
+  clearLooks: Signal<string>;
+  /** how the change begins: see trial.tsx */
+  trial: Signal<string>;
   reason: Signal<string>;
 }
 
@@ -48,6 +53,10 @@ function useWish(override: CheckOverride | null): Wish {
     severity: useSignal<string>(override?.severity ?? ""),
     action: useSignal<string>(override?.action ?? ""),
     threshold: useSignal(override?.threshold ? String(override.threshold) : ""),
+    looks: useSignal(override?.looks ? String(override.looks) : ""),
+    clearLooks: useSignal(override?.clear_looks ? String(override.clear_looks) : ""),
+    /* put live by its button: that is what ends a trial */
+    trial: useSignal(query.peek().get("mode") === "live" && trialEnd(override?.shadow_until ?? null) !== null ? "0" : ""),
     reason: useSignal(override?.reason ?? ""),
   };
 }
@@ -60,12 +69,22 @@ function numberOf(text: string): number | string | null {
 
 /** The parts that are set; those that are not do not count. */
 function partsOf(wish: Wish): Record<string, unknown> {
-  const all = { mode: wish.mode.value || null, severity: wish.severity.value || null, action: wish.action.value || null, threshold: numberOf(wish.threshold.value) };
+  const all = { mode: wish.mode.value || null, severity: wish.severity.value || null, action: wish.action.value || null, threshold: numberOf(wish.threshold.value), looks: numberOf(wish.looks.value), clear_looks: numberOf(wish.clearLooks.value) };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));
 }
 
 function placeOf(wish: Wish): Record<string, unknown> {
   return { ...(wish.cluster.value ? { cluster_id: wish.cluster.value } : {}), ...(wish.type.value.trim() ? { gpu_type: wish.type.value.trim() } : {}) };
+}
+
+/** How a change begins: only a rule that differs goes on trial, and only where it is to be live. */
+function trialOf(wish: Wish, override: CheckOverride | null): { end: number | null; changed: boolean; shown: boolean } {
+  const parts = partsOf(wish);
+  const judged = (["severity", "action", "threshold", "looks"] as const).filter((key) => parts[key] !== undefined);
+  const changed = (["severity", "action", "threshold", "looks"] as const).some((key) => (parts[key] ?? null) !== (override?.[key] ?? null));
+  const end = trialEnd(override?.shadow_until ?? null);
+  const live = parts.mode !== "shadow" && parts.mode !== "off";
+  return { end, changed, shown: live && judged.length > 0 && (changed || end !== null) };
 }
 
 /** Asks the server what it would have done, a moment after the last change. */
@@ -193,6 +212,12 @@ function Parts({ check, wish, complaint }: { check: Check; wish: Wish; complaint
       <SelectField label="Severity, at most" name="severity" choices={choices(`As delivered: ${check.severity}`, SEVERITIES, (value) => value)} value={wish.severity.value} onChange={(value) => (wish.severity.value = value)} help={complaint("severity") ?? "Under critical it is no fault of the node."} />
       {may("action") && <SelectField label="Asks for" name="action" choices={choices(`As delivered: ${actionWords(check.action)}`, ACTIONS, (value) => (value === "none" ? "nothing" : action(value)))} value={wish.action.value} onChange={(value) => (wish.action.value = value)} help={complaint("action") ?? "Instead of the action that a fault asks for."} />}
       {may("threshold") && <Field label="Counts from" name="threshold" inputMode="numeric" value={wish.threshold.value} onInput={(value) => (wish.threshold.value = value)} placeholder={String(check.threshold)} help="Events; until then the incident is in shadow." error={complaint("threshold")} />}
+      {may("looks") && (
+        <>
+          <Field label="Told after so many looks" name="looks" inputMode="numeric" value={wish.looks.value} onInput={(value) => (wish.looks.value = value)} placeholder={String(check.looks ?? "")} help="In a row, each of which finds it; at most 200." error={complaint("looks")} />
+          <Field label="Ends after so many looks" name="clear_looks" inputMode="numeric" value={wish.clearLooks.value} onInput={(value) => (wish.clearLooks.value = value)} placeholder={String(check.clear_looks ?? "")} help="In a row, none of which finds it; at most 200." error={complaint("clear_looks")} />
+        </>
+      )}
       {!may("action") && <p class="s12 t3">This check asks for no action, so there is none to replace.</p>}
       {!may("threshold") && <p class="s12 t3">This check judges a state and counts no events: it has no threshold.</p>}
     </>
@@ -203,9 +228,12 @@ export function OverrideDialog({ check, override, clusters }: { check: Check; ov
   const wish = useWish(override);
   const tried = useTry(check, wish);
   const parts = partsOf(wish);
-  const body = (): Record<string, unknown> => ({ check_id: check.check_id, ...placeOf(wish), ...parts, ...(wish.reason.value.trim() ? { reason: wish.reason.value.trim() } : {}) });
+  const trial = trialOf(wish, override);
+  const seconds = trial.shown ? trialSeconds(wish.trial.value, trial.end) : {};
+  const unsaid = seconds.shadow_seconds === 0 && wish.reason.value.trim() === "";
+  const body = (): Record<string, unknown> => ({ check_id: check.check_id, ...placeOf(wish), ...parts, ...seconds, ...(wish.reason.value.trim() ? { reason: wish.reason.value.trim() } : {}) });
   const save = async () => {
-    const all = { mode: null, severity: null, action: null, threshold: null, ...parts, reason: wish.reason.value.trim() };
+    const all = { mode: null, severity: null, action: null, threshold: null, looks: null, clear_looks: null, ...parts, ...seconds, reason: wish.reason.value.trim() };
     await (override ? request("PATCH", `/check-overrides/${override.id}`, { body: all, ifMatch: `"${override.version}"` }) : request("POST", "/check-overrides", { body: body(), idempotencyKey: newIdempotencyKey() }));
     return true;
   };
@@ -219,10 +247,10 @@ export function OverrideDialog({ check, override, clusters }: { check: Check; ov
       path=""
       send={save}
       verb={override ? "Save the change" : "Set it"}
-      disabled={lacks("cluster.write") ?? (unset ? "Set at least one of mode, severity, action and threshold." : tried.error.value?.errors.length ? "Something above is not valid." : null)}
+      disabled={lacks("cluster.write") ?? (unset ? "Set at least one of mode, severity, action, threshold and looks." : unsaid ? "Say why it should be live at once." : tried.error.value?.errors.length ? "Something above is not valid." : null)}
       binds={
         <>
-          {`For ${where}: ${setWords({ mode: (wish.mode.value || null) as CheckOverride["mode"], severity: wish.severity.value || null, action: wish.action.value || null, threshold: Number(wish.threshold.value) || null })}.`}{" "}
+          {`For ${where}: ${setWords({ mode: (wish.mode.value || null) as CheckOverride["mode"], severity: wish.severity.value || null, action: wish.action.value || null, threshold: Number(wish.threshold.value) || null, looks: Number(wish.looks.value) || null, clear_looks: Number(wish.clearLooks.value) || null, shadow_until: null })}${trial.shown && seconds.shadow_seconds !== 0 ? `; ${trial.changed || trial.end === null ? "in shadow first" : untilWords(trial.end)}` : ""}.`}{" "}
           {tried.effect.value && <b>{briefly(tried.effect.value)}</b>}
         </>
       }
@@ -245,7 +273,8 @@ export function OverrideDialog({ check, override, clusters }: { check: Check; ov
               </>
             )}
             <Parts check={check} wish={wish} complaint={complaint} />
-            <Field label="Why" name="reason" value={wish.reason.value} onInput={(value) => (wish.reason.value = value)} placeholder="The leaf is being replaced" error={complaint("reason")} />
+            {trial.shown && <TrialField value={wish.trial.value} onChange={(value) => (wish.trial.value = value)} end={trial.end} changed={trial.changed} what="A change of severity, action, threshold or looks" error={complaint("shadow_seconds")} />}
+            <Field label="Why" name="reason" required={seconds.shadow_seconds === 0} value={wish.reason.value} onInput={(value) => (wish.reason.value = value)} placeholder="The leaf is being replaced" error={complaint("reason")} />
             <DryRun effect={tried.effect.value} error={tried.error.value} />
             {error?.status === 412 && (
               <Note tone="warn" title="Somebody changed it meanwhile.">

@@ -1,7 +1,7 @@
 /* How a check judges, in words: where it reads, from how many events it counts, when it clears, how it is set and where. */
-import type { Check, CheckOverride } from "../detection-types";
+import type { Check, CheckMode, CheckOverride } from "../detection-types";
 import { action, count, counted } from "../format";
-import { span } from "../time";
+import { moment, now, parse, span } from "../time";
 import type { ClusterItem } from "../types";
 
 const SOURCES: Record<string, string> = {
@@ -28,8 +28,9 @@ export function sourceWords(source: string): string {
   return SOURCES[source] ?? source.replace(/_/g, " ");
 }
 
-export function thresholdWords(check: Check): string {
-  return check.threshold > 1 ? `from ${count(check.threshold)} events` : "the first event";
+/** From how much on an incident counts: as delivered, or as it holds. */
+export function thresholdWords(rule: Pick<Check, "threshold" | "looks">): string {
+  return [rule.threshold > 1 ? `from ${count(rule.threshold)} events` : rule.looks === null ? "the first event" : null, rule.looks && counted(rule.looks, "look") + (rule.looks > 1 ? " in a row" : "")].filter(Boolean).join(", ");
 }
 
 export function windowWords(check: Check): string {
@@ -56,6 +57,22 @@ export function placeWords(override: Pick<CheckOverride, "cluster_id" | "gpu_typ
   return override.gpu_type ? `${override.gpu_type} in ${where}` : where;
 }
 
+/** The end of a trial that still runs, in milliseconds; null: none runs. */
+export function trialEnd(shadowUntil: string | null): number | null {
+  const at = parse(shadowUntil);
+  return at !== null && at > now.value ? at : null;
+}
+
+/** How an override stands: in its trial it is in shadow, whatever its mode. */
+export function modeOf(override: Pick<CheckOverride, "mode" | "shadow_until">): CheckMode | null {
+  return trialEnd(override.shadow_until) !== null ? "shadow" : override.mode;
+}
+
+/** "in shadow until Thu 14:28". */
+export function untilWords(end: number): string {
+  return `in shadow until ${moment(end, now.value)}`;
+}
+
 export const MODE_WORD: Record<string, string> = { live: "Live", shadow: "In shadow", off: "Off" };
 
 const FAMILIES: Record<string, string> = { gpu: "GPU", network: "network", disk: "disks", files: "file systems", power: "power", cooling: "cooling", kernel: "kernel" };
@@ -65,22 +82,22 @@ export function familyWords(family: string | null): string {
 }
 
 /** What an override sets, in words: "shadow; at most warning; from 5 events". */
-export function setWords(override: Pick<CheckOverride, "mode" | "severity" | "action" | "threshold">): string {
+export function setWords(override: Pick<CheckOverride, "mode" | "severity" | "action" | "threshold" | "looks" | "clear_looks" | "shadow_until">): string {
+  const trial = trialEnd(override.shadow_until);
   const parts = [
-    override.mode && (override.mode === "live" ? "live" : override.mode === "shadow" ? "in shadow" : "off"),
+    trial !== null ? untilWords(trial) : override.mode && (override.mode === "live" ? "live" : override.mode === "shadow" ? "in shadow" : "off"),
     override.severity && `at most ${override.severity}`,
     override.action && `asks for ${actionWords(override.action)}`,
     override.threshold && `from ${counted(override.threshold, "event")}`,
+    override.looks && `told after ${counted(override.looks, "look")}`,
+    override.clear_looks && `ends after ${counted(override.clear_looks, "look")} without it`,
   ].filter(Boolean);
   return parts.join("; ") || "nothing";
 }
 
-export type Standing = "live" | "shadow" | "off" | "mixed";
-
-/** How it stands where nothing nearer is set, and whether some place differs. */
-export function standing(check: Check): { everywhere: "live" | "shadow" | "off"; elsewhere: number } {
-  const base = check.overrides.find((one) => rank(one) === 0);
-  return { everywhere: base?.mode ?? "live", elsewhere: check.overrides.filter((one) => rank(one) > 0).length };
+/** How it stands where nothing nearer is set, until when if that is a trial, and whether some place differs. */
+export function standing(check: Check): { everywhere: CheckMode; until: number | null; elsewhere: number } {
+  return { everywhere: check.effective.mode, until: check.effective.mode === "shadow" ? trialEnd(check.effective.shadow_until) : null, elsewhere: check.overrides.filter((one) => rank(one) > 0).length };
 }
 
 export interface CheckFilter {
@@ -93,9 +110,9 @@ export interface CheckFilter {
 export function shown(check: Check, filter: CheckFilter): boolean {
   const words = `${check.check_id} ${check.title} ${check.clear_rule} ${sourceWords(check.source)}`.toLowerCase();
   const wanted = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
-  const modes = check.overrides.map((one) => one.mode);
+  const modes = check.overrides.map(modeOf);
   const set = { "": true, set: check.overrides.length > 0, shadow: modes.includes("shadow"), off: modes.includes("off"), faults: check.node_fault }[filter.set] ?? true;
-  return wanted.every((word) => words.includes(word)) && (!filter.source || check.source === filter.source) && (!filter.severity || check.severity === filter.severity) && set;
+  return wanted.every((word) => words.includes(word)) && (!filter.source || check.source === filter.source) && (!filter.severity || check.effective.severity === filter.severity) && set;
 }
 
 function change(now: number, then: number): string {

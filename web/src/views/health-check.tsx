@@ -17,7 +17,7 @@ import { Loaded, Skeleton } from "../ui/states";
 import { Table } from "../ui/table";
 import { ask, asked, lacks } from "./asked";
 import { askOverride, OverrideDialog, RemoveOverride } from "./check-override";
-import { actionWords, familyWords, MODE_WORD, placeWords, rank, setWords, sourceWords, standing, thresholdWords, windowWords } from "./check-rules";
+import { actionWords, familyWords, MODE_WORD, modeOf, placeWords, rank, setWords, sourceWords, standing, thresholdWords, untilWords, windowWords } from "./check-rules";
 import { Diff } from "./diff";
 import { checkTabs } from "./health-check-tabs";
 import { incidentHref } from "./incident-parts";
@@ -34,7 +34,7 @@ function Rule({ check, all }: { check: Check; all: CheckList }) {
       facts={[
         ["Check", <span class="mono">{check.check_id}</span>],
         ["Reads", sourceWords(check.source)],
-        ["Counts", thresholdWords(check)],
+        ["Counts", `${thresholdWords(check)}${check.clear_looks ? `; it ends after ${counted(check.clear_looks, "look")} without it` : ""}`],
         ["Window", windowWords(check) ? `${windowWords(check)} without an event clears it` : <Nothing>none: it clears by another rule</Nothing>],
         ["Clears", check.clear_rule],
         ["Severity", `${check.severity}${check.node_fault ? ": a fault of the node" : ", no fault of the node"}`],
@@ -70,7 +70,7 @@ function Overrides({ check, clusters }: { check: Check; clusters: ClusterItem[] 
               head: "Set to",
               cell: (one) => (
                 <span class="st wrap">
-                  {one.mode && one.mode !== "live" && <Mark kind={one.mode === "off" ? "paused" : "pending"} />}
+                  {["shadow", "off"].includes(modeOf(one) ?? "") && <Mark kind={modeOf(one) === "off" ? "paused" : "pending"} />}
                   {sentence(setWords(one))}
                 </span>
               ),
@@ -146,7 +146,7 @@ function Changes({ check, names }: { check: Check; names: Map<string, string> })
   );
 }
 
-const TOLD = ["gpu_type", "mode", "severity", "action", "threshold", "reason"];
+const TOLD = ["gpu_type", "mode", "severity", "action", "threshold", "looks", "clear_looks", "shadow_until", "reason"];
 
 /** What a person sets; ids and versions are the log's own. */
 function told(state: Record<string, unknown> | null, names: Map<string, string>): Record<string, unknown> | null {
@@ -230,7 +230,7 @@ export function HealthCheckPage({ params }: ViewProps) {
   return (
     <SettingsPage
       title={check?.title ?? "Health check"}
-      parts={[<b>{check?.title ?? "Health check"}</b>, mode && (mode.everywhere === "live" ? "live" : <b>{(MODE_WORD[mode.everywhere] ?? "").toLowerCase()}</b>), mode && mode.elsewhere > 0 && `set otherwise in ${counted(mode.elsewhere, "place")}`]}
+      parts={[<b>{check?.title ?? "Health check"}</b>, mode && (mode.everywhere === "live" ? "live" : <b>{mode.until !== null ? untilWords(mode.until) : (MODE_WORD[mode.everywhere] ?? "").toLowerCase()}</b>), mode && mode.elsewhere > 0 && `set otherwise in ${counted(mode.elsewhere, "place")}`]}
       tabs={checkTabs("")}
       actions={
         check && check.settable.length > 0 && (

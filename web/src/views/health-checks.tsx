@@ -4,12 +4,13 @@ import type { Check, CheckList } from "../detection-types";
 import { count, counted } from "../format";
 import { query, setQuery } from "../router";
 import { useQuery } from "../store";
+import { moment, now } from "../time";
 import { Button, Select, type Choice } from "../ui/controls";
 import { Mark } from "../ui/marks";
 import { Nothing } from "../ui/page";
 import { Loaded } from "../ui/states";
 import { Listing } from "../ui/listing";
-import { actionWords, clearWords, MODE_WORD, shown, sourceWords, standing, thresholdWords, windowWords, type CheckFilter } from "./check-rules";
+import { actionWords, clearWords, MODE_WORD, modeOf, shown, sourceWords, standing, thresholdWords, windowWords, type CheckFilter } from "./check-rules";
 import { checkTabs } from "./health-check-tabs";
 import { orgName, SettingsPage } from "./settings";
 
@@ -23,15 +24,36 @@ const SETS: Choice[] = [
 const SEVERITIES: Choice[] = [{ value: "", label: "Any" }, ...["critical", "warning", "info"].map((value) => ({ value, label: value }))];
 
 export function ModeCell({ check }: { check: Check }) {
-  const { everywhere, elsewhere } = standing(check);
+  const { everywhere, until, elsewhere } = standing(check);
   return (
     <>
       <span class="st">
         {everywhere !== "live" && <Mark kind={everywhere === "off" ? "paused" : "pending"} />}
         {everywhere === "live" ? "Live" : <b>{MODE_WORD[everywhere]}</b>}
       </span>
+      {until !== null && <span class="sub">until {moment(until, now.value)}</span>}
       {elsewhere > 0 && <span class="sub">set in {counted(elsewhere, "place")}</span>}
     </>
+  );
+}
+
+/** What holds for all of the organization; what was delivered stands below where it differs. */
+function Held({ now: holds, delivered }: { now: string; delivered: string }) {
+  return (
+    <>
+      {holds}
+      {holds !== delivered && <span class="sub">delivered: {delivered}</span>}
+    </>
+  );
+}
+
+function SeverityCell({ check }: { check: Check }) {
+  const fault = check.node_fault && check.effective.severity === "critical";
+  return (
+    <span class={fault ? undefined : "t2"}>
+      <Held now={check.effective.severity} delivered={check.severity} />
+      {fault && <span class="sub">fault of the node</span>}
+    </span>
   );
 }
 
@@ -55,10 +77,10 @@ function CheckTable({ rows }: { rows: Check[] }) {
           ),
         },
         { key: "source", head: "Reads", class: "t2", cell: (check) => sourceWords(check.source) },
-        { key: "from", head: "Counts", class: "nw t2", cell: (check) => thresholdWords(check) },
+        { key: "from", head: "Counts", class: "nw t2", cell: (check) => <Held now={thresholdWords(check.effective)} delivered={thresholdWords(check)} /> },
         { key: "window", head: "Window", class: "nw t2", cell: (check) => windowWords(check) || <Nothing /> },
-        { key: "severity", head: "Severity", class: "nw", cell: (check) => <span class={check.node_fault ? undefined : "t2"}>{check.severity}{check.node_fault && <span class="sub">fault of the node</span>}</span> },
-        { key: "action", head: "Asks for", class: "nw", cell: (check) => (check.action === "none" ? <Nothing>nothing</Nothing> : actionWords(check.action)) },
+        { key: "severity", head: "Severity", class: "nw", cell: (check) => <SeverityCell check={check} /> },
+        { key: "action", head: "Asks for", class: "nw", cell: (check) => (check.effective.action === "none" && check.action === "none" ? <Nothing>nothing</Nothing> : <Held now={actionWords(check.effective.action)} delivered={actionWords(check.action)} />) },
         { key: "clears", head: "Clears", class: "t2", cell: (check) => clearWords(check) },
         { key: "mode", head: "Mode", class: "nw", cell: (check) => <ModeCell check={check} /> },
       ]}
@@ -73,7 +95,7 @@ export function HealthChecksPage(_: ViewProps) {
   const filter: CheckFilter = { text: at.get("q") ?? "", source: at.get("source") ?? "", severity: at.get("severity") ?? "", set: at.get("set") ?? "" };
   const sources: Choice[] = [{ value: "", label: "Any source" }, ...[...new Set(items.map((one) => one.source))].sort().map((value) => ({ value, label: sourceWords(value) }))];
   const different = items.filter((one) => one.overrides.length > 0).length;
-  const quiet = items.filter((one) => one.overrides.some((override) => override.mode === "shadow" || override.mode === "off")).length;
+  const quiet = items.filter((one) => one.overrides.some((override) => ["shadow", "off"].includes(modeOf(override) ?? ""))).length;
   return (
     <SettingsPage
       title="Health checks"

@@ -327,10 +327,10 @@ static bool has_extension(struct str path)
 /* Addresses that are never a page of the console. */
 static bool is_service_path(struct str path)
 {
-    static const char *const prefixes[] = {"/api/", "/agent/", "/v1/", "/problems/",
-                                           "/.well-known/"};
-    static const char *const whole[] = {"/api",      "/agent",  "/v1",
-                                        "/problems", "/readyz", "/metrics"};
+    static const char *const prefixes[] = {"/api/",      "/agent/", "/auth/",       "/downloads/",
+                                           "/problems/", "/v1/",    "/.well-known/"};
+    static const char *const whole[] = {"/api",      "/agent", "/auth",   "/downloads",
+                                        "/problems", "/v1",    "/readyz", "/metrics"};
     for (size_t i = 0; i < COUNTOF(prefixes); i++) {
         if (str_starts(path, str_of(prefixes[i]))) {
             return true;

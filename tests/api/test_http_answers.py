@@ -1,5 +1,7 @@
 """What every answer keeps: callers, browsers' rules, problems, entity tags, pages, waits, files."""
 import gzip
+import json
+import re
 import subprocess
 import threading
 import time
@@ -13,6 +15,7 @@ from server import Musterd
 from waiting import PATIENCE_SECONDS, in_time, wait_for
 
 NOWHERE = "0198f3c2-0000-7000-8000-00000000000a"
+CONSOLE = "<!doctype html><title>Muster</title>"
 
 
 @pytest.fixture(scope="module")
@@ -445,7 +448,7 @@ def test_a_server_without_migrations_says_what_to_run(server):
 def web(server, tmp_path_factory):
     folder = tmp_path_factory.mktemp("web")
     (folder / "assets").mkdir()
-    (folder / "index.html").write_text("<!doctype html><title>Muster</title>")
+    (folder / "index.html").write_text(CONSOLE)
     script = "let a = 1;\n" * 200
     (folder / "assets" / "app-1234.js").write_text(script)
     (folder / "assets" / "app-1234.js.gz").write_bytes(gzip.compress(script.encode()))
@@ -479,7 +482,14 @@ def test_paths_of_the_console_fall_back_to_its_page(web, path, status):
     with Raw(web.port) as raw:
         answer = raw.send(request("GET", path)).answer()
     assert answer.status == status
-    assert (answer.body == b"<!doctype html><title>Muster</title>") == (status == 200)
+    assert (answer.body == CONSOLE.encode()) == (status == 200)
+
+
+def test_the_console_hides_no_operation(web):
+    routes = [json.loads(line) for line in web.run("routes").splitlines()]
+    hidden = [route["path"] for route in routes
+              if web.api(route["method"], re.sub(r"\{[^}]*\}", NOWHERE, route["path"]), token=False).content == CONSOLE.encode()]
+    assert len(routes) > 100 and hidden == []
 
 
 def test_the_console_is_only_read(web):

@@ -298,7 +298,7 @@ function Configuration({ overview, clusterId }: { overview: Overview; clusterId:
     ["Scheduler", SCHEDULERS[cluster.scheduler ?? ""] ?? <Nothing>none</Nothing>],
     ["Rate", cluster.billing_rate === null ? unset : `${cluster.billing_currency ?? ""} ${cluster.billing_rate} per GPU-hour`],
     ["Power", rollup?.power_w == null ? <Nothing>{NO_DATA}</Nothing> : watts(rollup.power_w)],
-    ["Repairs", `begin within ${Math.round(cluster.begin_within_seconds / 60)} min of approval, back within ${Math.round(cluster.rejoin_within_seconds / 60)} min, healthy for ${Math.round(cluster.healthy_delay_seconds / 60)} min`],
+    ["Repairs", `begin within ${span(cluster.begin_within_seconds * 1000)} of approval, back within ${span(cluster.rejoin_within_seconds * 1000)}, healthy for ${span(cluster.healthy_delay_seconds * 1000)}`],
   ];
   return (
     <Section title="Configuration">

@@ -228,7 +228,18 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
   let versions = new Map();
   const findOwn = (id) => own.find((one) => one.id === id) ?? (() => { throw missing(); })();
   const keep = (one, changed) => versions.set(one.id, [{ version: one.version, at: iso(Date.now()), author: "Maya Okafor", reason: one.reason, body: {}, changed }, ...(versions.get(one.id) ?? [])]);
+  const withDefaults = (kind, definition) => (kind === "command" ? { user: "nobody", interval_seconds: 300, timeout_seconds: 10, output_bytes: 4096, raise_after: 2, clear_after: 2, ...definition } : { for_seconds: 60, ...definition });
+  const ownTrial = (rule, before, seconds) => {
+    if ((rule.mode ?? "live") !== "live" || seconds === 0) {
+      return null;
+    }
+    const changed = ["severity", "action", "definition", "mode"].some((key) => JSON.stringify(rule[key]) !== JSON.stringify(before[key]));
+    return changed || seconds !== undefined ? iso(Date.now() + (seconds ?? 86_400) * 1000) : before.shadow_until;
+  };
   const judgeOwn = (body) => {
+    if (body.shadow_seconds === 0 && !body.reason) {
+      throw wrong("reason", "Without a trial (shadow_seconds 0) say why it should hold at once.");
+    }
     if (body.name !== undefined && !/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(body.name)) {
       throw wrong("name", "must have lower case letters, digits and dashes only");
     }
@@ -246,8 +257,9 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
     ["POST", "/custom-checks", (_, __, body) => {
       need("script.write");
       judgeOwn(body);
+      const { shadow_seconds, ...rule } = body;
       const at = iso(Date.now());
-      const one = { id: `0198f3c2-0021-7000-8000-${(own.length + 1).toString(16).padStart(12, "0")}`, check_id: `custom:${body.name}`, title: "", cluster_id: null, gpu_type: "", action: "none", mode: "live", shadow_until: iso(Date.now() + DAY), reason: "", created_by: "Maya Okafor", updated_by: "Maya Okafor", created_at: at, updated_at: at, version: 1, ...body };
+      const one = { id: `0198f3c2-0021-7000-8000-${(own.length + 1).toString(16).padStart(12, "0")}`, check_id: `custom:${body.name}`, title: "", cluster_id: null, gpu_type: "", action: "none", mode: "live", reason: "", created_by: "Maya Okafor", updated_by: "Maya Okafor", created_at: at, updated_at: at, version: 1, ...rule, shadow_until: ownTrial(rule, {}, shadow_seconds), definition: withDefaults(rule.kind, rule.definition) };
       own.push(one);
       keep(one, []);
       return one;
@@ -259,8 +271,12 @@ export function detection({ need, page, missing, Refusal, findNode, clusters, wo
         throw new Refusal(412, "version_changed", "Somebody changed it meanwhile", "Read it again, then decide.");
       }
       judgeOwn(body);
-      const changed = Object.keys(body).filter((key) => JSON.stringify(body[key]) !== JSON.stringify(one[key])).map((field) => ({ field, before: one[field], after: body[field] }));
-      Object.assign(one, body, { version: one.version + 1, updated_at: iso(Date.now()) });
+      const { shadow_seconds, ...rule } = body;
+      rule.definition = rule.definition ? withDefaults(one.kind, rule.definition) : one.definition;
+      const flat = ({ definition, ...rest }) => ({ ...rest, ...definition });
+      const [then, next] = [flat(one), flat({ ...one, ...rule })];
+      const changed = [...new Set([...Object.keys(then), ...Object.keys(next)])].filter((key) => JSON.stringify(then[key]) !== JSON.stringify(next[key]) && key !== "reason").map((field) => ({ field, before: then[field] ?? null, after: next[field] ?? null }));
+      Object.assign(one, rule, { shadow_until: ownTrial({ ...one, ...rule }, one, shadow_seconds), version: one.version + 1, updated_at: iso(Date.now()) });
       keep(one, changed);
       return one;
     }],

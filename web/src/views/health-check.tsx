@@ -6,24 +6,21 @@ import type { Check, CheckList, CheckOverride } from "../detection-types";
 import { counted, sentence } from "../format";
 import type { AuditRow } from "../identity-types";
 import { may } from "../session";
-import { useQuery, type Query } from "../store";
+import { useQuery } from "../store";
 import { span } from "../time";
-import type { ClusterItem, Incident, List } from "../types";
+import type { ClusterItem, List } from "../types";
 import { Button } from "../ui/controls";
 import { Listing } from "../ui/listing";
 import { Mark } from "../ui/marks";
 import { FactList, Nothing, Section, Time } from "../ui/page";
 import { Loaded, Skeleton } from "../ui/states";
-import { Table } from "../ui/table";
 import { ask, asked, lacks } from "./asked";
+import { CheckFound } from "./check-found";
 import { askOverride, OverrideDialog, RemoveOverride } from "./check-override";
 import { actionWords, familyWords, MODE_WORD, modeOf, placeWords, rank, setWords, sourceWords, standing, thresholdWords, untilWords, windowWords } from "./check-rules";
 import { Diff } from "./diff";
 import { checkTabs } from "./health-check-tabs";
-import { incidentHref } from "./incident-parts";
-import { End, lasted, Result } from "./incident-words";
 import { MissingPage } from "./missing";
-import { usePaged } from "./paged";
 import { rolesWith } from "./roles";
 import { orgName, SettingsPage } from "./settings";
 
@@ -154,54 +151,6 @@ function told(state: Record<string, unknown> | null, names: Map<string, string>)
   return state && { ...cluster, ...Object.fromEntries(TOLD.filter((key) => state[key] !== null && state[key] !== undefined && state[key] !== "").map((key) => [key, state[key]])) };
 }
 
-function Lately({ check, names }: { check: Check; names: Map<string, string> }) {
-  const paged = usePaged<Incident>(withQuery("/incidents", { check_id: [check.check_id], limit: 10 }), { events: (type) => type.startsWith("incident.") });
-  return (
-    <Section title="What it found" hint="in all clusters, newest first">
-      <Loaded query={paged.first as Query<List<Incident>>} what="Its incidents" rows={3}>
-        {() =>
-          paged.rows.length === 0 ? (
-            <p class="t3">It has never failed here.</p>
-          ) : (
-            <>
-              <Table
-                name="What it found"
-                class="desk"
-                rows={paged.rows}
-                rowKey={(one) => one.id}
-                columns={[
-                  { key: "result", head: "Result", class: "nw", cell: (one) => <Result incident={one} /> },
-                  { key: "where", head: "Node", class: "nw", cell: (one) => (one.node_id ? <a href={`/clusters/${one.cluster_id}/nodes/${one.node_id}`}>{one.node_name}</a> : (names.get(one.cluster_id) ?? "many nodes")) },
-                  { key: "what", head: "What was found", class: "t2 why", cell: (one) => one.summary },
-                  { key: "first", head: "Began", number: true, class: "nw", cell: (one) => <Time iso={one.first_at} form="moment" /> },
-                  { key: "lasted", head: "Lasted", number: true, class: "nw", cell: lasted },
-                  { key: "end", head: "End", class: "t2 nw", cell: (one) => <End incident={one} /> },
-                  { key: "no", head: "Incident", number: true, cell: (one) => <a href={incidentHref(one.id)}>{one.no}</a> },
-                ]}
-              />
-              <ul class="mobile mlist">
-                {paged.rows.map((one) => (
-                  <li key={one.id}>
-                    <a class="r" href={incidentHref(one.id)}>
-                      <Mark kind={one.closed_at ? "healthy" : "unhealthy"} label={one.closed_at ? "Over" : "Open"} />
-                      <b>{one.node_name ?? "many nodes"}</b>
-                      <span class="t3 s12">
-                        <Time iso={one.first_at} form="moment" />
-                      </span>
-                      <span class="sub">{one.summary}</span>
-                    </a>
-                  </li>
-                ))}
-              </ul>
-            </>
-          )
-        }
-      </Loaded>
-      {paged.foot("incident")}
-    </Section>
-  );
-}
-
 function Dialogs({ check, clusters }: { check: Check; clusters: ClusterItem[] }) {
   const { what, id } = asked();
   const override = check.overrides.find((one) => one.id === id) ?? null;
@@ -253,7 +202,7 @@ export function HealthCheckPage({ params }: ViewProps) {
                 <Section title="How it is set" hint="of several, the nearest to a node holds">
                   <Overrides check={check} clusters={places} />
                 </Section>
-                <Lately check={check} names={names.value} />
+                <CheckFound checkId={check.check_id} names={names.value} />
                 <Section title="Changes" hint="from the audit log, newest first">
                   <Changes check={check} names={names.value} />
                 </Section>

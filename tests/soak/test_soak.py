@@ -28,13 +28,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SIM = Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "muster-sim"
 SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))
 NODES = 200
+NOISE_LINES = 4500      # a minute, from one node
+REPEATS = 800_000
 # An allocator keeps and returns pages as it likes: less than this is not seen. A leak of 1 KB a request would show
 # hundreds of MiB over the run.
 SLACK_KIB = 4096
 # Connections come and go while a sample is taken.
 SLACK_DESCRIPTORS = 24
 
-pytestmark = pytest.mark.timeout(SECONDS + 600)
+pytestmark = pytest.mark.timeout(SECONDS + 2400)
 
 
 class Figures(threading.Thread):
@@ -200,3 +202,53 @@ def test_memory_and_descriptors_stay_flat(server, node):
         assert all(caller.done for caller in callers.values())
     for who, figures in watched.items():
         figures.check_flat(who)
+
+
+def cpu_seconds(pid):
+    """Of a process, with its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+def incidents(server, where):
+    """(code, count) of each incident."""
+    rows = server.sql(f"SELECT code, count FROM incident WHERE {where} ORDER BY id").splitlines()
+    return [(code, int(count)) for code, count in (row.split("|") for row in rows)]
+
+
+def xid(gpu, code, n):
+    return f"NVRM: Xid (PCI:0000:{0x10 + gpu:02x}:00): {code}, pid={n % 30000}, name=python, Ch {n % 256:08x}"
+
+
+def test_a_minute_of_noise_hides_nothing_and_folds(server, node):
+    """4,500 lines of users' bugs in a minute, and between them a fault on each of eight GPUs."""
+    node.start()
+    wait_for(lambda: server.sql("SELECT count(*) FROM node_latest WHERE seen_at IS NOT NULL") == "1")
+    used, begun = cpu_seconds(node.process.pid), time.monotonic()
+    faults = {NOISE_LINES * (2 * gpu + 1) // 16: gpu for gpu in range(8)}
+    for n in range(NOISE_LINES):
+        lines = [xid(n % 8, (13, 31, 43)[n % 3], n)]
+        if n in faults:
+            lines.append(f"NVRM: Xid (PCI:0000:{0x10 + faults[n]:02x}:00): 79, pid=1, name=python, GPU has fallen off the bus.")
+        node.kernel(*lines)
+        time.sleep(max(0, begun + 60 * n / NOISE_LINES - time.monotonic()))
+    wait_for(lambda: sum(count for _, count in incidents(server, "code IN ('13', '31', '43')")) >= NOISE_LINES, seconds=300)
+    share = (cpu_seconds(node.process.pid) - used) / (time.monotonic() - begun)
+    noise, real = incidents(server, "code IN ('13', '31', '43')"), incidents(server, "code = '79'")
+    print(f"  noise: {len(noise)} incidents of {sum(count for _, count in noise)} lines, {len(real)} faults,"
+          f" {share * 100:.2f} % of a core, {Figures(node.process.pid).sample()[0] / 1024:.1f} MiB")
+    assert sum(count for _, count in noise) == NOISE_LINES and len(noise) == 24
+    assert len(real) == 8
+
+
+def test_one_line_800000_times_is_one_incident(server, node):
+    """The agent reads about a thousand lines a second, so that a storm costs the node's work nothing: this takes its time."""
+    node.start()
+    wait_for(lambda: server.sql("SELECT count(*) FROM node_latest WHERE seen_at IS NOT NULL") == "1")
+    begun = time.monotonic()
+    for _ in range(0, REPEATS, 8000):
+        node.kernel(*[xid(3, 31, 1)] * 8000)
+    wait_for(lambda: sum(count for _, count in incidents(server, "code = '31'")) >= REPEATS, seconds=2400)
+    print(f"  repeats: {time.monotonic() - begun:.0f} s, {Figures(node.process.pid).sample()[0] / 1024:.1f} MiB")
+    assert incidents(server, "code = '31'") == [("31", REPEATS)]
+    assert Figures(node.process.pid).sample()[0] <= 20 * 1024

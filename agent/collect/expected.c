@@ -81,7 +81,11 @@ static void judge_gpus(struct look *look)
     int64_t found = look->facts->nvml_ok ? (int64_t)look->facts->readings->gpu_count
                                          : (int64_t)count_on_bus(look);
 
-    if (wanted < 0 || !look->facts->gpus_asked || found >= wanted) {
+    if (wanted >= 0 && !look->facts->gpus_asked) {
+        look_unknown(look, "the GPU driver was not asked yet");
+        return;
+    }
+    if (wanted < 0 || found >= wanted) {
         return;
     }
     struct finding *finding = look_add(look, "gpu_count", "", SEVERITY_CRITICAL);
@@ -196,6 +200,8 @@ static void look_at_expected(struct look *look)
 
     if (expected_gpus(look) < 0 && rest.len == 0) {
         look_absent(look, "neither agent.conf nor the server says what is expected");
+        /* Before the server has said anything, what it expects is not known. */
+        look->ends = look->facts->settings != NULL && look->facts->settings->version[0] != '\0';
         return;
     }
     judge_gpus(look);

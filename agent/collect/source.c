@@ -156,6 +156,7 @@ static void write_answer(struct look *look, struct buf *answer)
 {
     struct classify *classify = look->classify;
     struct look_answer head = {.state = look->state,
+                               .ends = look->ends,
                                .timed_out = look->timed_out,
                                .undead = look->undead,
                                .started = look->started};
@@ -350,6 +351,11 @@ static void take_answer(struct source *source, struct debounce_round *round,
         bool fast = source->facts.options->collect_interval_ms > 0;
 
         collector_absent(&source->collector, round->now_us, "%s", head.reason);
+        if (head.ends) {
+            round->count = 0;
+            debounce_round(&source->debounce, round);
+            return;
+        }
         source->due_us = round->now_us + (fast ? period_us(source) : ABSENT_RETRY_S * 1000000);
         return;
     }

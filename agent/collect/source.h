@@ -44,6 +44,7 @@ struct look {
     struct classify_context context;
     enum collector_state state; /* COLLECTOR_OK unless said otherwise */
     char reason[160];
+    bool ends;        /* absent, and by that what was told before is over */
     bool timed_out;   /* a program or server did not answer */
     pid_t undead;     /* a killed program that does not die, 0 = none */
     uint64_t started; /* its start */
@@ -55,6 +56,7 @@ struct look {
 struct look_answer {
     enum collector_state state;
     char reason[160];
+    bool ends;
     bool timed_out;
     pid_t undead;
     uint64_t started;

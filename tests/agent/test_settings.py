@@ -60,6 +60,19 @@ def test_settings_are_taken_told_and_kept_through_a_restart(fast, server):
     assert wait_clear(server, "gpu_count")["code"] == "missing"
 
 
+def test_what_is_not_expected_any_more_ends(fast, server):
+    server.set_settings(expected={"gpus": 9, "ports": "mlx5_3"})
+    fast.start()
+    wait_told(server, "gpu_count")
+    wait_told(server, "nic_count", device="mlx5_3")
+    server.set_settings(expected={"gpus": 9})
+    wait_clear(server, "nic_count", device="mlx5_3")
+    assert not [e for e in server.found("gpu_count") if e.get("clear")], "nine GPUs are still expected"
+    server.set_settings()
+    assert wait_clear(server, "gpu_count")["code"] == "missing"
+    assert server.wait_collector("expected", state="absent")
+
+
 def test_what_agent_conf_says_of_this_node_stays(fast, server):
     fast.config["expected_gpus"] = "0"
     server.set_settings(expected={"gpus": 9})

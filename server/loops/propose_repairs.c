@@ -155,13 +155,15 @@ static enum err resolve(struct runner *runner, const struct uuid *org,
 
 /* What to propose: a person's action stays; Muster's follows the incidents, and a cause that many
  * nodes share comes before each node's own repair. */
-static bool choose(const struct repair_facts *facts, enum repair_action *ret_action)
+static bool choose(struct arena *arena, const struct repair_facts *facts,
+                   enum repair_action *ret_action)
 {
     if (facts->has_open && !str_eq_c(facts->open_requested_by, "muster")) {
         *ret_action = (enum repair_action)facts->open_action;
         return facts->open_action >= 0;
     }
-    return !facts->held && repair_action_choose(facts, ret_action);
+    struct policy policy = policy_read(arena, facts->policy_settings, config.cooldown_seconds);
+    return !facts->held && repair_action_choose(facts, &policy, ret_action);
 }
 
 static enum err propose(struct runner *runner, const struct uuid *org, const struct db_rows *rows)
@@ -184,7 +186,7 @@ static enum err propose(struct runner *runner, const struct uuid *org, const str
         if (facts.has_open && !waits) {
             continue; /* decided meanwhile: its own loop looks after it */
         }
-        if (choose(&facts, &action)) {
+        if (choose(arena, &facts, &action)) {
             repair_plan_build(arena, &facts, action, config.cooldown_seconds, clock_wall_us(),
                               &plan);
             write_proposal(&enc, &facts, &plan);

@@ -240,6 +240,10 @@ static bool budget(const struct policy *p, const struct admission_counters *c, c
 {
     int64_t max = policy_attempts(p, c->action);
 
+    if (c->follows != NULL) {
+        return SAY("It comes after used-up attempts to %s in 7 days: a person decides.",
+                   c->follows);
+    }
     return c->attempt > max && SAY("This would be attempt %" PRId64 " in 7 days; at most %" PRId64
                                    " start by themselves.",
                                    c->attempt, max);

@@ -25,6 +25,7 @@ struct admission_counters {
     int64_t domain_running; /* repairs decided and not ended in this rack or leaf, elsewhere */
     int64_t domain_silent;  /* silent nodes of this rack or leaf */
     int64_t attempt; /* this would be the n-th with this action on this node and check in 7 days */
+    const char *follows;          /* a rung whose attempts are used up, in words; NULL = none */
     int64_t incidents;            /* node faults of this node in the policy's days, this one too */
     int64_t fault_seconds_ago;    /* since the oldest fault of the plan; -1 = no fault */
     int64_t ended_seconds_ago;    /* since the node's last repair ended; -1 = never */

@@ -134,18 +134,35 @@ void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts 
     *ret_facts = f;
 }
 
-bool repair_action_choose(const struct repair_facts *facts, enum repair_action *ret_action)
+/* What the incidents ask for and what failed for them make it, whatever was tried; -1 = nothing. */
+static int rung_of(const struct repair_facts *facts)
 {
-    int action = facts->wanted;
+    bool failed = facts->wanted >= 0 && facts->failed >= facts->wanted;
+
+    return failed ? action_info((enum repair_action)facts->failed)->next : facts->wanted;
+}
+
+/* An action that is never to start by itself has no attempts that could be used up. */
+static bool is_spent(const struct repair_facts *facts, const struct policy *policy, int action)
+{
+    int64_t max = policy_attempts(policy, (enum repair_action)action);
+
+    return max > 0 && facts->attempts[action] >= max;
+}
+
+bool repair_action_choose(const struct repair_facts *facts, const struct policy *policy,
+                          enum repair_action *ret_action)
+{
+    int action = rung_of(facts);
 
     if (action < 0) {
         return false;
     }
-    if (facts->failed >= action) {
-        action = action_info((enum repair_action)facts->failed)->next;
-    }
-    if (action < 0) {
-        return false;
+    int next = action_info((enum repair_action)action)->next;
+    while (next >= 0 && is_spent(facts, policy, action) &&
+           executor_for((enum repair_action)next, facts->owner, facts->hooked) != NULL) {
+        action = next;
+        next = action_info((enum repair_action)action)->next;
     }
     *ret_action = (enum repair_action)action;
     return true;
@@ -246,13 +263,31 @@ static void write_cluster(struct enc *enc, const struct repair_facts *facts)
     }
 }
 
+static bool is_asked_for(const struct repair_facts *facts)
+{
+    return facts->has_open && !str_eq_c(facts->open_requested_by, "muster");
+}
+
+/* The rung that was left because its attempts were used up. A proposal that waits stays a person's,
+ * even when the 7 days are over: -1 = none. */
+static int left_rung(const struct repair_facts *facts, const struct policy *policy,
+                     enum repair_action action)
+{
+    int rung = rung_of(facts);
+    bool higher = rung >= 0 && (int)action > rung && !is_asked_for(facts);
+
+    return higher && (facts->has_open || is_spent(facts, policy, rung)) ? rung : -1;
+}
+
 void repair_judge(const struct repair_facts *facts, const struct policy *policy,
                   enum repair_action action, struct admission *ret_admission)
 {
     struct admission_counters c = facts->counters;
     /* What a person asks for, a person decides. */
-    bool asked = facts->has_open && !str_eq_c(facts->open_requested_by, "muster");
+    bool asked = is_asked_for(facts);
+    int left = left_rung(facts, policy, action);
 
+    c.follows = left < 0 ? NULL : action_info((enum repair_action)left)->words;
     c.action = action;
     c.mode = !facts->has_main || asked ? POLICY_CONFIRM
                                        : policy_mode_for(policy, facts->check_id, facts->code);
@@ -274,19 +309,18 @@ void repair_why_not_write(struct enc *enc, const struct admission *admission)
     enc_arr_end(enc);
 }
 
-static void write_limits(struct enc *enc, struct arena *arena, const struct repair_facts *facts,
-                         const struct repair_plan *plan, int64_t cooldown_s)
+static void write_limits(struct enc *enc, const struct repair_facts *facts,
+                         const struct policy *policy, const struct repair_plan *plan)
 {
-    struct policy policy = policy_read(arena, facts->policy_settings, cooldown_s);
     struct admission admission;
 
-    repair_judge(facts, &policy, plan->action, &admission);
+    repair_judge(facts, policy, plan->action, &admission);
     enc_key(enc, "limits");
     enc_obj(enc);
     write_i64(enc, "running", facts->running);
     write_i64(enc, "max_running", admission.max_running);
     write_i64(enc, "attempt", plan->attempt);
-    write_i64(enc, "attempts_max", policy_attempts(&policy, plan->action));
+    write_i64(enc, "attempts_max", policy_attempts(policy, plan->action));
     enc_key(enc, "why_not");
     repair_why_not_write(enc, &admission);
     enc_obj_end(enc);
@@ -321,6 +355,8 @@ void repair_plan_build(struct arena *arena, const struct repair_facts *facts,
     CLEANUP(buf_free) struct buf text = {0};
     struct enc enc;
     const struct executor *executor = executor_for(action, facts->owner, facts->hooked);
+    struct policy policy = policy_read(arena, facts->policy_settings, cooldown_s);
+    int left = left_rung(facts, &policy, action);
     struct repair_plan plan = {
         .action = action,
         .attempt = facts->attempts[action] + 1,
@@ -332,11 +368,15 @@ void repair_plan_build(struct arena *arena, const struct repair_facts *facts,
     enc_obj(&enc);
     write_what(&enc, facts, &plan);
     write_cluster(&enc, facts);
-    write_limits(&enc, arena, facts, &plan, cooldown_s);
+    write_limits(&enc, facts, &policy, &plan);
     write_rule(&enc, facts, now_us);
     enc_obj_end(&enc);
     plan.json = (struct str){arena_strndup(arena, text.ptr, text.len), text.len};
-    if (facts->failed >= 0) {
+    if (left >= 0) {
+        plan.reason =
+            arena_printf(arena, "%.*s. The attempts in 7 days are used up: %s. A person decides.",
+                         STR_FMT(facts->summary), action_info((enum repair_action)left)->words);
+    } else if (facts->failed >= 0) {
         plan.reason = arena_printf(arena, "%.*s. It stayed after: %s.", STR_FMT(facts->summary),
                                    action_info((enum repair_action)facts->failed)->words);
     } else {

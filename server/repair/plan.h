@@ -82,9 +82,11 @@ struct repair_plan {
 
 void repair_facts_read(const struct db_rows *rows, int row, struct repair_facts *ret_facts);
 
-/* What the incidents ask for, one rung higher than what failed for them already. False when only a
- * person is left. Pure. */
-bool repair_action_choose(const struct repair_facts *facts, enum repair_action *ret_action);
+/* What the incidents ask for, one rung higher than what failed for them already, and above those
+ * whose attempts are used up as far as something can carry it out: such a one never starts by
+ * itself. False when only a person is left. Pure. */
+bool repair_action_choose(const struct repair_facts *facts, const struct policy *policy,
+                          enum repair_action *ret_action);
 
 /* Pure but for its arguments; texts live in the arena. cooldown_s is the installation's. */
 void repair_plan_build(struct arena *arena, const struct repair_facts *facts,

@@ -95,6 +95,24 @@ def test_every_reason_is_told_at_once(house):
     assert read(house, repair)["can_approve"] is True, "a person may all the same"
 
 
+def test_used_up_attempts_make_the_waiting_proposal_the_next_step_for_a_person(house):
+    agent = new_node(house)
+    with Beat(agent):
+        repair = proposed(house, agent, action="reset_gpu", code="119")
+        assert repair["action"] == "reset_gpu"
+        # the same was done yesterday
+        house.sql("INSERT INTO repair (org_id, id, no, cluster_id, node_id, incident_id, incident_ids, action, state, reason, plan, plan_hash, boot_id,"
+                  " attempt, executor, created_at, ended_at) SELECT org_id, gen_random_uuid(), no + 100000, cluster_id, node_id, incident_id, incident_ids,"
+                  " action, 'succeeded', reason, plan, plan_hash, boot_id, attempt, executor, now() - interval '1 day', now() - interval '1 day'"
+                  f" FROM repair WHERE id = '{repair['id']}'")
+        write_policy(house, agent, automatic=["gpu_lost"], attempts_reset_gpu=1, **ALONE)
+        wait_for(lambda: read(house, repair)["action"] == "reboot")
+        codes_are(house, repair, "budget")
+        now = read(house, repair)
+    assert now["state"] == "proposed" and now["id"] == repair["id"], now
+    assert "used up: reset GPU. A person decides." in now["reason"], now["reason"]
+
+
 def test_R18_a_policy_on_trial_decides_the_same_and_starts_nothing(house):
     agent = new_node(house)
     write_policy(house, agent, automatic=["gpu_lost"], dry_run=True, **{**ALONE, "unhealthy_stop_percent": 100})

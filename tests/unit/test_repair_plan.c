@@ -55,6 +55,16 @@ static bool same_hash(const struct repair_facts *a, enum repair_action action_a,
     return strcmp(hash_a, hash_b) == 0;
 }
 
+static bool held_as(const struct admission *admission, enum admission_code code)
+{
+    for (size_t i = 0; i < admission->count; i++) {
+        if (admission->reasons[i].code == code) {
+            return true;
+        }
+    }
+    return false;
+}
+
 Test(repair_plan, the_hash_changes_with_everything_a_decision_is_bound_to)
 {
     struct repair_facts base = facts_of_a_lost_gpu();
@@ -103,27 +113,105 @@ Test(repair_plan, the_hash_does_not_change_with_counts_and_limits)
 Test(repair_plan, the_action_is_what_the_incidents_ask_for)
 {
     struct repair_facts facts = facts_of_a_lost_gpu();
+    struct policy policy = policy_default(1800);
     enum repair_action action;
 
-    cr_assert(repair_action_choose(&facts, &action));
+    cr_assert(repair_action_choose(&facts, &policy, &action));
     cr_assert_eq(action, ACTION_REBOOT);
     facts.wanted = -1;
-    cr_assert_not(repair_action_choose(&facts, &action));
+    cr_assert_not(repair_action_choose(&facts, &policy, &action));
 }
 
 Test(repair_plan, what_failed_is_followed_by_the_next_rung_and_then_by_a_person)
 {
     struct repair_facts facts = facts_of_a_lost_gpu();
+    struct policy policy = policy_default(1800);
     enum repair_action action;
 
     facts.failed = ACTION_REBOOT;
-    cr_assert(repair_action_choose(&facts, &action));
+    cr_assert(repair_action_choose(&facts, &policy, &action));
     cr_assert_eq(action, ACTION_POWER_CYCLE);
     facts.failed = ACTION_POWER_CYCLE;
-    cr_assert_not(repair_action_choose(&facts, &action));
+    cr_assert_not(repair_action_choose(&facts, &policy, &action));
     facts.wanted = ACTION_REMOVE; /* a worse fault came */
-    cr_assert(repair_action_choose(&facts, &action));
+    cr_assert(repair_action_choose(&facts, &policy, &action));
     cr_assert_eq(action, ACTION_REMOVE);
+}
+
+/* Two reboots helped for a while, and the fault is back. */
+static struct repair_facts facts_of_a_fault_that_returns(void)
+{
+    struct repair_facts facts = facts_of_a_lost_gpu();
+
+    facts.owner = MACHINE_OF_CONTROLLER;
+    facts.attempts[ACTION_REBOOT] = 2;
+    return facts;
+}
+
+Test(repair_plan, used_up_attempts_lead_to_the_next_rung_that_something_can_carry_out)
+{
+    struct repair_facts facts = facts_of_a_fault_that_returns();
+    struct policy policy = policy_default(1800);
+    enum repair_action action;
+
+    cr_assert(repair_action_choose(&facts, &policy, &action));
+    cr_assert_eq(action, ACTION_POWER_CYCLE);
+    facts.owner = MACHINE_OF_NOBODY;
+    cr_assert(repair_action_choose(&facts, &policy, &action));
+    cr_assert_eq(action, ACTION_REBOOT, "nothing here can cut its power");
+    facts.owner = MACHINE_OF_CONTROLLER;
+    policy.attempts_reboot = 0;
+    cr_assert(repair_action_choose(&facts, &policy, &action));
+    cr_assert_eq(action, ACTION_REBOOT, "never by itself is not used up");
+}
+
+Test(repair_plan, the_rungs_end_and_the_last_is_a_persons)
+{
+    struct repair_facts facts = facts_of_a_fault_that_returns();
+    struct policy policy = policy_default(1800);
+    struct admission admission;
+    enum repair_action action;
+
+    facts.wanted = ACTION_RESET_GPU;
+    facts.attempts[ACTION_RESET_GPU] = 2;
+    facts.attempts[ACTION_POWER_CYCLE] = 1;
+    cr_assert(repair_action_choose(&facts, &policy, &action));
+    cr_assert_eq(action, ACTION_POWER_CYCLE);
+    repair_judge(&facts, &policy, action, &admission);
+    cr_assert(held_as(&admission, ADMIT_BUDGET));
+}
+
+Test(repair_plan, what_follows_used_up_attempts_never_starts_by_itself)
+{
+    struct repair_facts facts = facts_of_a_fault_that_returns();
+    struct policy policy = policy_default(1800);
+    struct admission admission;
+
+    repair_judge(&facts, &policy, ACTION_POWER_CYCLE, &admission);
+    cr_assert(held_as(&admission, ADMIT_BUDGET));
+    facts.has_open = true;
+    facts.open_requested_by = STR("muster");
+    facts.attempts[ACTION_REBOOT] = 0;
+    repair_judge(&facts, &policy, ACTION_POWER_CYCLE, &admission);
+    cr_assert(held_as(&admission, ADMIT_BUDGET), "not after the 7 days either");
+    facts.failed = ACTION_REBOOT;
+    repair_judge(&facts, &policy, ACTION_POWER_CYCLE, &admission);
+    cr_assert_not(held_as(&admission, ADMIT_BUDGET), "the reboot failed: it is its turn");
+}
+
+Test(repair_plan, a_plan_says_whose_attempts_are_used_up)
+{
+    struct arena *arena = arena_new(1 << 20);
+    struct repair_facts facts = facts_of_a_fault_that_returns();
+    struct repair_plan plan;
+
+    repair_plan_build(arena, &facts, ACTION_POWER_CYCLE, 1800, 0, &plan);
+    cr_assert_not_null(strstr(plan.reason, "used up: reboot. A person decides."), "%s",
+                       plan.reason);
+    facts.attempts[ACTION_REBOOT] = 1;
+    repair_plan_build(arena, &facts, ACTION_REBOOT, 1800, 0, &plan);
+    cr_assert_null(strstr(plan.reason, "used up"), "%s", plan.reason);
+    arena_free(arena);
 }
 
 Test(repair_plan, the_plan_is_json_with_everything_that_is_shown)

@@ -104,6 +104,8 @@ export interface FieldProps {
   /** what is wrong with it, in place of the help */
   error?: string | null | undefined;
   multiline?: boolean;
+  /** several lines that a machine reads: as wide as they are, in the letters of code */
+  code?: boolean;
   placeholder?: string;
   autoComplete?: string;
   inputMode?: JSX.HTMLAttributes<HTMLInputElement>["inputMode"];
@@ -116,7 +118,7 @@ export function Field(props: FieldProps) {
   const common = {
     id,
     name: props.name,
-    class: "inp",
+    class: props.code ? "inp code" : "inp",
     value: props.value,
     placeholder: props.placeholder,
     autocomplete: (props.autoComplete ?? "off") as "off",
@@ -128,7 +130,7 @@ export function Field(props: FieldProps) {
     <div class="field">
       <label for={id}>{props.label}</label>
       {props.multiline ? (
-        <textarea {...common} onInput={(event) => props.onInput(event.currentTarget.value)} />
+        <textarea {...common} spellcheck={!props.code} onInput={(event) => props.onInput(event.currentTarget.value)} />
       ) : (
         <input {...common} type="text" inputMode={props.inputMode} spellcheck={false} onInput={(event) => props.onInput(event.currentTarget.value)} />
       )}

@@ -22,7 +22,7 @@ export function Listing<T>(props: ListingProps<T>): JSX.Element {
             {title.cell(row)}
             <dl>
               {facts.map((column) => (
-                <div key={column.key}>
+                <div key={column.key} class={column.class?.includes("brk") ? "whole" : undefined}>
                   <dt>{column.head}</dt>
                   <dd>{column.cell(row)}</dd>
                 </div>

@@ -94,7 +94,7 @@ function TryOut({ draft }: { draft: Draft }) {
     };
   }, [body, ready]);
   if (draft.kind.value !== "metric") {
-    return <p class="s12 t3">A program is not tried in the past: it is in shadow for a day first, on nodes whose agent.conf has command_checks.</p>;
+    return <p class="s12 t3">A program is not tried in the past. It runs only on nodes whose agent.conf has command_checks.</p>;
   }
   if (!ready || error.value) {
     return <p class="s12 t3">{error.value ? `${error.value.title}. ${error.value.errors.map((one) => one.detail).join(" ")}` : "Say a threshold: where it would have failed in the last 30 days is shown here."}</p>;
@@ -114,10 +114,12 @@ function MetricFields({ draft, complaint }: { draft: Draft; complaint: (field: s
   return (
     <>
       <SelectField label="Reading" name="metric" choices={METRICS} value={draft.metric.value} onChange={(value) => (draft.metric.value = value)} help={complaint("definition/metric") ?? ""} />
-      <SelectField label="Fails when it is" name="comparison" choices={[{ value: "above", label: "above" }, { value: "below", label: "below" }]} value={draft.comparison.value} onChange={(value) => (draft.comparison.value = value)} />
-      <Field label="Threshold" name="threshold" required inputMode="decimal" value={draft.threshold.value} onInput={(value) => (draft.threshold.value = value)} placeholder="85" error={complaint("definition/threshold")} />
-      <Field label="Ends at" name="clear_threshold" inputMode="decimal" value={draft.ends.value} onInput={(value) => (draft.ends.value = value)} placeholder="80" help="Empty: at the threshold." error={complaint("definition/clear_threshold")} />
-      <Field label="For so many seconds" name="for_seconds" inputMode="numeric" value={draft.lasts.value} onInput={(value) => (draft.lasts.value = value)} error={complaint("definition/for_seconds")} />
+      <div class="grid3">
+        <SelectField label="Fails when it is" name="comparison" choices={[{ value: "above", label: "above" }, { value: "below", label: "below" }]} value={draft.comparison.value} onChange={(value) => (draft.comparison.value = value)} />
+        <Field label="Threshold" name="threshold" required inputMode="decimal" value={draft.threshold.value} onInput={(value) => (draft.threshold.value = value)} placeholder="85" error={complaint("definition/threshold")} />
+        <Field label="Ends at" name="clear_threshold" inputMode="decimal" value={draft.ends.value} onInput={(value) => (draft.ends.value = value)} placeholder="80" help="Empty: at the threshold." error={complaint("definition/clear_threshold")} />
+        <Field label="For so many seconds" name="for_seconds" inputMode="numeric" value={draft.lasts.value} onInput={(value) => (draft.lasts.value = value)} error={complaint("definition/for_seconds")} />
+      </div>
     </>
   );
 }
@@ -127,16 +129,18 @@ function CommandFields({ draft, complaint }: { draft: Draft; complaint: (field: 
     <>
       <Options legend="What runs" name="how" value={draft.how.value} onChange={(value) => (draft.how.value = value)} options={[{ value: "script", label: "A script", sub: "given to /bin/sh" }, { value: "argv", label: "A program", sub: "by its absolute path, without a shell" }]} />
       {draft.how.value === "argv" ? (
-        <Field label="Program and arguments, one a line" name="argv" required multiline value={draft.args.value} onInput={(value) => (draft.args.value = value)} placeholder={"/usr/bin/test\n-f\n/run/my service.pid"} help="Blanks and quotes are part of the argument. It fails when it ends with another status than 0; its output becomes the evidence." error={complaint("definition/argv") ?? complaint("definition")} />
+        <Field label="Program and arguments, one a line" name="argv" required multiline code value={draft.args.value} onInput={(value) => (draft.args.value = value)} placeholder={"/usr/bin/test\n-f\n/run/my service.pid"} help="Blanks and quotes are part of the argument. It fails when it ends with another status than 0; its output becomes the evidence." error={complaint("definition/argv") ?? complaint("definition")} />
       ) : (
-        <Field label="Script, for /bin/sh" name="script" required multiline value={draft.script.value} onInput={(value) => (draft.script.value = value)} placeholder={'test "$(cat /sys/class/dmi/id/bios_version)" = 1.4.2'} help="It fails when it ends with another status than 0; its output becomes the evidence." error={complaint("definition/script") ?? complaint("definition")} />
+        <Field label="Script, for /bin/sh" name="script" required multiline code value={draft.script.value} onInput={(value) => (draft.script.value = value)} placeholder={'test "$(cat /sys/class/dmi/id/bios_version)" = 1.4.2'} help="It fails when it ends with another status than 0; its output becomes the evidence." error={complaint("definition/script") ?? complaint("definition")} />
       )}
-      <Field label="As the user" name="user" value={draft.user.value} onInput={(value) => (draft.user.value = value)} error={complaint("definition/user")} />
-      <Field label="Every so many seconds" name="interval_seconds" inputMode="numeric" value={draft.every.value} onInput={(value) => (draft.every.value = value)} error={complaint("definition/interval_seconds")} />
-      <Field label="Ended after, seconds" name="timeout_seconds" inputMode="numeric" value={draft.limit.value} onInput={(value) => (draft.limit.value = value)} error={complaint("definition/timeout_seconds")} />
-      <Field label="Told after so many failures" name="raise_after" inputMode="numeric" value={draft.raise.value} onInput={(value) => (draft.raise.value = value)} help="Runs in a row." error={complaint("definition/raise_after")} />
-      <Field label="Ends after so many successes" name="clear_after" inputMode="numeric" value={draft.clear.value} onInput={(value) => (draft.clear.value = value)} help="Runs in a row." error={complaint("definition/clear_after")} />
-      <Field label="Output that is kept, bytes" name="output_bytes" inputMode="numeric" value={draft.output.value} onInput={(value) => (draft.output.value = value)} error={complaint("definition/output_bytes")} />
+      <div class="grid3">
+        <Field label="As the user" name="user" value={draft.user.value} onInput={(value) => (draft.user.value = value)} error={complaint("definition/user")} />
+        <Field label="Every so many seconds" name="interval_seconds" inputMode="numeric" value={draft.every.value} onInput={(value) => (draft.every.value = value)} error={complaint("definition/interval_seconds")} />
+        <Field label="Ended after, seconds" name="timeout_seconds" inputMode="numeric" value={draft.limit.value} onInput={(value) => (draft.limit.value = value)} error={complaint("definition/timeout_seconds")} />
+        <Field label="Told after so many failures" name="raise_after" inputMode="numeric" value={draft.raise.value} onInput={(value) => (draft.raise.value = value)} help="Runs in a row." error={complaint("definition/raise_after")} />
+        <Field label="Ends after so many successes" name="clear_after" inputMode="numeric" value={draft.clear.value} onInput={(value) => (draft.clear.value = value)} help="Runs in a row." error={complaint("definition/clear_after")} />
+        <Field label="Output that is kept, bytes" name="output_bytes" inputMode="numeric" value={draft.output.value} onInput={(value) => (draft.output.value = value)} error={complaint("definition/output_bytes")} />
+      </div>
     </>
   );
 }

@@ -135,7 +135,7 @@ def test_a_trial_ends_by_itself_and_what_is_open_counts_from_then_on(own):
     tell(agent, check["check_id"], severity="critical", node_fault=True, action="reboot")
     incident = incident_of(own, agent, check["check_id"])
     assert (incident["mode"], incident["severity"]) == ("shadow", "critical")
-    assert own.api("GET", f"nodes/{agent.node_id}").json()["state"] == "healthy"
+    wait_for(lambda: own.api("GET", f"nodes/{agent.node_id}").json()["state"] == "healthy", LONG)
     own.sql(f"UPDATE custom_check SET shadow_until = now() WHERE id = '{check['id']}'")
     wait_for(lambda: incident_of(own, agent, check["check_id"])["mode"] == "live", LONG)
     wait_for(lambda: own.api("GET", f"nodes/{agent.node_id}").json()["state"] == "unhealthy", LONG)

@@ -68,7 +68,7 @@ def test_the_first_look_makes_partitions_and_throws_away_what_is_old(house):
     assert ready["partitions_days"] >= 14
     assert {loop["name"] for loop in ready["background"]} == {"derive_nodes", "close_incidents", "propose_repairs", "run_repairs",
                                                              "roll_up", "maintain", "sign_audit", "approve_repairs",
-                                                             "refresh_logins", "schedulers", "machines", "resolve_settings", "webhooks", "hooks"}
+                                                             "refresh_logins", "schedulers", "machines", "resolve_settings", "webhooks", "hooks", "ironic"}
 
 
 def test_loops_go_on_after_the_database_was_away(house):

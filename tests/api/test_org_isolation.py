@@ -26,6 +26,8 @@ class House:
         self.server = server
         self.ours = World(server)
         self.theirs = World(server, server.add_org("bravo"))
+        # Who administers the installation sees all organizations; an organization's own administrator sees one.
+        self.ours.org.token = server.token("admin")
         for world in (self.ours, self.theirs):
             world.things = self.fill(world)
         self.routes = [json.loads(line) for line in server.run("routes").splitlines()]

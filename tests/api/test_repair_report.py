@@ -15,7 +15,7 @@ def past(world):
     """A cluster whose node was unhealthy for two hours, under repair for one, and is healthy since; one repair ended well."""
     cluster = world.cluster(gpus_per_node=8)
     node = world.node(cluster)
-    for state, hours in (("healthy", 30), ("unhealthy", 10), ("repairing", 8), ("healthy", 7)):
+    for state, hours in (("healthy", 24), ("unhealthy", 10), ("repairing", 8), ("healthy", 7)):
         world.sql("INSERT INTO node_transition (org_id, cluster_id, node_id, at, state) VALUES"
                   f" ('{world.org.id}', '{cluster}', '{node}', {ago(hours)}, '{state}')")
     incident = world.incident(node, summary="GPU <b>lost</b> | *79*")

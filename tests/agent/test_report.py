@@ -26,7 +26,7 @@ def test_a_first_report_carries_readings_inventory_and_all_collectors(node, serv
     assert inventory["devices"][0]["serial"] == "1650000000000"
     collectors = {
         "cpu", "memory", "disk", "network", "fabric", "gpu", "kmsg", "inventory", "slurm", "chrony", "smart", "services",
-        "fabric_manager", "dcgm", "pcie", "edac", "processes", "mounts", "links", "expected"}
+        "fabric_manager", "dcgm", "pcie", "edac", "processes", "mounts", "links", "expected", "custom"}
     server.wait(lambda: {c["name"] for r in server.reports for c in r["collectors"]} == collectors)
     assert server.collector("fabric")["state"] == "absent"
     assert server.collector("gpu")["state"] == "ok"

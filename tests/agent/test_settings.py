@@ -38,7 +38,8 @@ def metric(name, metric, comparison, threshold, **fields):
 def command(name, script=None, **fields):
     what = {"script": script} if script else {}
     return {"name": name, "version": 1, "kind": "command", "severity": "critical", "action": "reboot", "user": "nobody", "interval_seconds": 60,
-            "timeout_seconds": 10, "output_bytes": 512, "raise_after": 2, "clear_after": 2, **what, **fields}
+            # A program of the lowest priority takes its time on a busy machine.
+            "timeout_seconds": 60, "output_bytes": 512, "raise_after": 2, "clear_after": 2, **what, **fields}
 
 
 # ---------------------------------------------------------------- the document

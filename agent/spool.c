@@ -47,6 +47,12 @@ static void segment_path(const struct spool *spool, unsigned stream, uint64_t nu
                    (unsigned long long)number);
 }
 
+/* Of the oldest segment that is still needed. */
+static uint64_t first_number(const struct stream *stream)
+{
+    return stream->count > 0 ? stream->segments[0].number : stream->next_number;
+}
+
 static void save_marks(const struct spool *spool)
 {
     struct spool_marks marks = {.dropped = spool->dropped};
@@ -57,8 +63,7 @@ static void save_marks(const struct spool *spool)
 
         marks.streams[i].acked = stream->acked;
         marks.streams[i].in_flight = stream->in_flight;
-        marks.streams[i].segment =
-            stream->count > 0 ? stream->segments[0].number : stream->next_number;
+        marks.streams[i].segment = first_number(stream);
         marks.streams[i].skip = stream->skip;
     }
     (void)snprintf(path, sizeof(path), "%.4000s/marks", spool->folder);
@@ -87,21 +92,33 @@ static void close_writer(struct stream *stream)
     cleanup_fd(&stream->write_fd);
 }
 
-/* Forgets a segment and its file. */
-static void remove_segment(struct spool *spool, unsigned index, size_t at)
+/* Its file stays. */
+static void forget_segment(struct spool *spool, unsigned index, size_t at)
 {
     struct stream *stream = &spool->streams[index];
-    char path[PATH_MAX];
 
-    segment_path(spool, index, stream->segments[at].number, path);
     if (at + 1 == stream->count) {
         close_writer(stream);
     }
-    (void)unlink(path);
     spool->bytes -= stream->segments[at].bytes;
     memmove(&stream->segments[at], &stream->segments[at + 1],
             (stream->count - at - 1) * sizeof(struct segment));
     stream->count--;
+}
+
+static void remove_file(const struct spool *spool, unsigned index, uint64_t number)
+{
+    char path[PATH_MAX];
+
+    segment_path(spool, index, number, path);
+    (void)unlink(path);
+}
+
+/* Forgets a segment and its file. */
+static void remove_segment(struct spool *spool, unsigned index, size_t at)
+{
+    remove_file(spool, index, spool->streams[index].segments[at].number);
+    forget_segment(spool, index, at);
 }
 
 /* ---- reading back ---- */
@@ -451,7 +468,7 @@ static void acknowledge(struct spool *spool, unsigned index, size_t count)
     stream->skip += count;
     while (stream->count > 0 && stream->skip >= stream->segments[0].records) {
         stream->skip -= stream->segments[0].records;
-        remove_segment(spool, index, 0);
+        forget_segment(spool, index, 0);
     }
     if (stream->count == 0 && stream->skip > 0) {
         struct str rest = buf_str(&stream->held);
@@ -468,16 +485,22 @@ static void acknowledge(struct spool *spool, unsigned index, size_t count)
 
 void spool_acknowledge(struct spool *spool, const size_t counts[SPOOL_STREAMS])
 {
-    bool changed = false;
+    uint64_t first[SPOOL_STREAMS];
 
-    for (unsigned i = 0; i < SPOOL_STREAMS; i++) {
-        if (counts[i] > 0) {
-            acknowledge(spool, i, counts[i]);
-            changed = true;
-        }
+    if (counts[0] + counts[1] + counts[2] == 0) {
+        return;
     }
-    if (changed) {
-        save_marks(spool);
+    for (unsigned i = 0; i < SPOOL_STREAMS; i++) {
+        first[i] = first_number(&spool->streams[i]);
+        acknowledge(spool, i, counts[i]);
+    }
+    /* The marks first: were the files gone and the marks old, the next event would get a number
+     * that the server has, and be taken for one sent again. */
+    save_marks(spool);
+    for (unsigned i = 0; i < SPOOL_STREAMS; i++) {
+        for (uint64_t number = first[i]; number < first_number(&spool->streams[i]); number++) {
+            remove_file(spool, i, number);
+        }
     }
 }
 
